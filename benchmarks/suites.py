@@ -45,6 +45,7 @@ from warpsim.runtime.launching import Destroyed
 MOST_WALL = 20
 """How many times its CPU time a program may last, on a machine that is shared."""
 SIZES = Path(__file__).with_name("hecbench_sizes.txt")
+SAMPLES_SIZES = Path(__file__).with_name("samples_sizes.txt")
 
 _OF_A_SIZE = r"rate|norm|stat|bound|took|amount|message|after|threshold|of each|in distance|between"
 _WRONG = re.compile(
@@ -141,7 +142,7 @@ _MAKE = "make clean >/dev/null 2>&1; make ARCH=sm_90a EXTRA_CFLAGS=-DVERIFY"
 
 
 def hecbench(root: Path) -> Iterator[Program]:
-    sizes = _known_sizes()
+    sizes = _known_sizes(SIZES)
     made_inputs.make(root / "src" / "made")
     for top in sorted((root / "src").glob("*-cuda")):
         makefile = next((path for path in _makefiles(top)), None)
@@ -152,7 +153,7 @@ def hecbench(root: Path) -> Iterator[Program]:
         attempts = [Attempt(folder=str(folder), make="", argv=argv) for argv in argvs]
         attempts[0] = msgspec.structs.replace(attempts[0], make=_MAKE)
         if name in sizes:
-            attempts.append(_with_sizes(folder, sizes[name], attempts[-1].argv))
+            attempts.append(_with_sizes(folder, sizes[name], attempts[-1].argv, _MAKE))
         yield Program(name=name, attempts=tuple(attempts))
 
 
@@ -193,17 +194,19 @@ def _makefiles(top: Path) -> Iterator[Path]:
     yield from (*top.glob("Makefile"), *top.glob("src/Makefile"))
 
 
-def _known_sizes() -> dict[str, list[list[str]]]:
-    """What hecbench_sizes.txt says of each program."""
+def _known_sizes(path: Path) -> dict[str, list[list[str]]]:
+    """What a file of sizes says of each program."""
     sizes: dict[str, list[list[str]]] = {}
-    for line in SIZES.read_text().splitlines():
+    for line in path.read_text().splitlines():
         if not line.startswith("#"):
             name, *change = line.split(" | ")
             sizes.setdefault(name, []).append(change)
     return sizes
 
 
-def _with_sizes(folder: Path, changes: list[list[str]], argv: tuple[str, ...]) -> Attempt:
+def _with_sizes(
+    folder: Path, changes: list[list[str]], argv: tuple[str, ...], make: str
+) -> Attempt:
     """The program with other arguments, or a copy of it beside it with other sizes."""
     at, words, more = folder, argv, ""
     texts: dict[str, str] = {}
@@ -232,7 +235,7 @@ def _with_sizes(folder: Path, changes: list[list[str]], argv: tuple[str, ...]) -
     edits += [] if unwritten == 0xFF else [f"fresh memory is {unwritten}"]
     return Attempt(
         folder=str(at),
-        make="" if at is folder and not more else _MAKE + more,
+        make="" if at is folder and not more else make + more,
         argv=words,
         sizes="; ".join(edits),
         unwritten=unwritten,
@@ -391,10 +394,11 @@ _LIBRARY = re.compile(r"CUDA::(cu\w+|nvrtc)")
 
 def samples(root: Path) -> Iterator[Program]:
     """cuda-samples without graphics and images: what CMake would compile, in one call."""
+    sizes = _known_sizes(SAMPLES_SIZES)
     for path in sorted((root / "Samples").glob("[0-6]*/*/CMakeLists.txt")):
         text = re.sub("#.*", "", path.read_text())
         target = _TARGET.search(text)
-        if not target or _GRAPHICS.search(text):
+        if not target or _GRAPHICS.search(text) or path.parent.name.endswith("-reduced"):
             continue
         libraries = {name.replace("cuda_driver", "cuda") for name in _LIBRARY.findall(text)}
         options = " ".join(f"-l{name}" for name in sorted(libraries - {"cudart"}))
@@ -405,8 +409,10 @@ def samples(root: Path) -> Iterator[Program]:
             f"nvcc -O2 -w -std=c++17 -arch=sm_90a {linked} --extended-lambda -Xcompiler -fopenmp "
             f"-I../../../Common -Iinc {' '.join(target[2].split())} -o main {options}"
         )
-        attempt = Attempt(folder=str(path.parent), make=make, argv=("./main",))
-        yield Program(name=path.parent.name, attempts=(attempt,))
+        attempts = [Attempt(folder=str(path.parent), make=make, argv=("./main",))]
+        if changes := sizes.get(path.parent.name):
+            attempts.append(_with_sizes(path.parent, changes, ("./main",), make))
+        yield Program(name=path.parent.name, attempts=tuple(attempts))
 
 
 def _made_by_cmake(text: str) -> Iterator[str]:

@@ -232,3 +232,24 @@ def test_a_spelling_that_ptxas_takes_is_taken(spelled: str) -> None:
         )
         == set()
     )
+
+
+CALLED = """
+.func (.param .b32 r) once (.param .b32 p) {
+.reg .b32 %a; ld.param.u32 %a, [p]; add.u32 %a, %a, 1; st.param.b32 [r], %a; ret; }
+.func (.param .b32 r) often (.param .b32 p) {
+.reg .b32 %m; ld.param.u32 %m, [p];
+"""
+CALL = """{{ .param .b32 to; .param .b32 back; st.param.b32 [to], {0};
+call.uni (back), {1}, (to); ld.param.b32 {0}, [back]; }}
+"""
+
+
+def test_a_kernel_may_have_more_calls_than_are_inlined() -> None:
+    extra = CALLED + CALL.format("%m", "once") * 35 + "st.param.b32 [r], %m; ret; }"
+    body = CALL.format("%r1", "often") * 35
+    out = np.zeros(1, np.uint32)
+    text = ptx(f"mov.u32 %r1, 7; {body} st.u32 [%out], %r1;", ["out"], extra=extra)
+    result = run(text, {"out": out}, threads=1)
+    assert result.findings == ()
+    assert out[0] == 7 + 35 * 35

@@ -97,6 +97,40 @@ static void run_in_graph(float* data) {
   cudaStreamDestroy(stream);
 }
 
+// A node whose launch is another one's in the executable graph.
+static void change_node(float* data) {
+  cudaGraph_t graph;
+  cudaGraphExec_t ready;
+  cudaGraphNode_t node;
+  int n = N, none = 0;
+  void *doubled[] = {&data, &data, &n}, *kept[] = {&data, &data, &none};
+  cudaKernelNodeParams of = {(void*)add, {1, 1, 1}, {128, 1, 1}, 0, doubled, nullptr};
+  cudaGraphCreate(&graph, 0);
+  cudaGraphAddKernelNode(&node, graph, nullptr, 0, &of);
+  cudaGraphInstantiate(&ready, graph, 0);
+  cudaGraphLaunch(ready, 0);
+  of.kernelParams = kept;
+  cudaGraphExecKernelNodeSetParams(ready, node, &of);
+  cudaGraphLaunch(ready, 0);
+}
+
+static void capture_allocation() {
+  cudaStream_t stream;
+  void* memory;
+  cudaStreamCreate(&stream);
+  cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+  cudaMallocAsync(&memory, 4, stream);
+}
+
+// The host has waited for the stream's work once its function is called.
+static void wait_for_callback(const float* pinned) {
+  static volatile bool called = false;
+  cudaLaunchHostFunc(0, [](void*) { called = true; }, nullptr);
+  while (!called) {
+  }
+  host[0] = pinned[5];
+}
+
 // In the middle of a page, with the program's own bytes on both sides.
 static void fill_registered(int written) {
   static float memory[3 * N];
@@ -149,6 +183,9 @@ int main(int, char** words) {
   if (is("read-after-free")) cudaFreeHost(pinned), host[0] = pinned[0];
   if (is("too-many-threads")) fill<<<1, 2048>>>(data, N);
   if (is("graph")) run_in_graph(data);
+  if (is("changed-node")) change_node(data);
+  if (is("memory-node")) capture_allocation();
+  if (is("callback")) fill<<<1, 128>>>(pinned, N), wait_for_callback(pinned);
   if (is("memory")) ask_for_all();
   if (is("printf")) say<<<1, 2>>>();
   if (is("registered")) fill_registered(N - 1);

@@ -109,6 +109,10 @@ def test_a_host_that_has_waited_may_touch_what_a_kernel_wrote(run: Exec) -> None
     assert executed.findings == ()
 
 
+def test_a_function_of_the_host_is_called_behind_the_work_of_its_stream(run: Exec) -> None:
+    assert run("callback")[0].findings == ()
+
+
 def test_a_host_that_looks_at_a_flag_has_waited_for_what_came_before_it(run: Exec) -> None:
     executed, output = run("poll")
     assert (executed.findings, output.splitlines()[0]) == ((), "3")
@@ -136,6 +140,15 @@ def test_a_graph_launches_its_kernel_each_time(run: Exec) -> None:
     assert output == f"{199 * 2**3} 71 65\n"
     launches = {kernel.kernel: kernel.launches for kernel in executed.kernels}
     assert next(count for name, count in launches.items() if "add" in name) == 3
+
+
+def test_an_executable_graph_launches_what_its_node_was_changed_to(run: Exec) -> None:
+    executed, output = run("changed-node")
+    assert (output, executed.refused) == (f"{199 * 2} 71 65\n", "")
+
+
+def test_an_allocation_that_a_stream_captures_is_refused_by_name(run: Exec) -> None:
+    assert run("memory-node")[0].refused.startswith("memory nodes of graphs are not supported")
 
 
 def test_a_card_has_no_more_memory_than_the_machine_can_give(run: Exec) -> None:

@@ -5,11 +5,15 @@
 #include <curand.h>
 #include <nvrtc.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 #include <vector>
 
 using Complex = std::complex<double>;
@@ -121,10 +125,13 @@ int main() {
     expect("deviation", std::fabs(std::sqrt(squares / normals.size()) - 2) < 0.05, 1);
   }
 
-  const char* source = "#include \"by.h\"\ntemplate <int N> __global__ void scale(float* x) { x[threadIdx.x] *= N * BY; }";
+  const char* source = "#include \"by.h\"\n#include \"beside.h\"\ntemplate <int N> __global__ void scale(float* x) { x[threadIdx.x] *= N * BY * BESIDE; }";
+  char folder[] = "/tmp/transforms-XXXXXX";  // where the source says that it is from
+  const std::string place = mkdtemp(folder);
+  std::ofstream(place + "/beside.h") << "#define BESIDE 5\n";
   const char *text = "#define BY 2\n", *header = "by.h", *option = "--gpu-architecture=sm_90";
   nvrtcProgram program;
-  nvrtcCreateProgram(&program, source, "scale", 1, &text, &header);
+  nvrtcCreateProgram(&program, source, (place + "/scale").c_str(), 1, &text, &header);
   nvrtcAddNameExpression(program, "scale<3>");
   if (nvrtcCompileProgram(program, 1, &option) != NVRTC_SUCCESS) {
     size_t size;
@@ -150,9 +157,10 @@ int main() {
   void* arguments[] = {&x};
   cuLaunchKernel(function, 1, 1, 1, 4, 1, 1, 0, nullptr, arguments, nullptr);
   cudaMemcpy(four.data(), x, 16, cudaMemcpyDeviceToHost);
-  expect("scaled", four[3], 24);
+  expect("scaled", four[3], 120);
   nvrtcProgram wrong;
   nvrtcCreateProgram(&wrong, "__global__ void k( {", "wrong", 0, nullptr, nullptr);
   expect("refused", nvrtcCompileProgram(wrong, 0, nullptr), NVRTC_ERROR_COMPILATION);
+  remove((place + "/beside.h").c_str()), rmdir(folder);
   printf("%d calls\n", calls);
 }

@@ -1,4 +1,5 @@
-"""Inlines calls: a call is replaced by the called function's body where that is possible.
+"""Inlines calls: a call is replaced by the called function's body where that is possible, and where
+there are not too many of them.
 
 Parameters and results of a call are .param variables of the caller: the callee's names for them
 become the caller's.
@@ -6,10 +7,12 @@ become the caller's.
 
 from __future__ import annotations
 
+import itertools
+
 import msgspec
 
 from warpsim.front.ptx.faults import refuse
-from warpsim.front.ptx.outline import Outline, recursive
+from warpsim.front.ptx.outline import Outline
 from warpsim.front.ptx.renaming import marked, marked_variables
 from warpsim.front.ptx.syntax import (
     Function,
@@ -20,12 +23,12 @@ from warpsim.front.ptx.syntax import (
     Symbol,
     Vector,
 )
-from warpsim.machine.core.site import UnsupportedInstruction
 
 # A return that gives up variables of the function: it goes on behind it.
 LEAVE = "ret.frame"
-# Calls replaced in one kernel before it is refused.
-MAX_CALLS = 1000
+# Calls inlined in one kernel: each copies the kernel. Functions that are called later than these
+# are placed once.
+MOST_INLINED = 1000
 # Functions that the driver brings, by the opcode that a call of them becomes.
 BUILTINS = {
     "vprintf": "builtin.vprintf",
@@ -38,25 +41,33 @@ BUILTINS = {
 def inlined(module: PtxModule, name: str) -> Function:
     """Entry `name` with no calls left; UnsupportedInstruction for a call that can't be followed."""
     function, outline = module.functions[name], Outline(module)
-    for number in range(MAX_CALLS):
-        at = next(
-            (i for i, ins in enumerate(function.instructions) if ins.opcode.startswith("call")),
-            None,
-        )
-        if at is not None:
-            function = _replaced(module, function, at, f"@call{number}", outline)
+    at = 0  # no call comes before it
+    for number in itertools.count():
+        at = _next_call(function, at)
+        if at < len(function.instructions):
+            mark = f"@call{number}" if number < MOST_INLINED else None
+            function = _replaced(module, function, at, mark, outline)
             continue
         longer = outline.place(function)
         if longer is None:
-            return outline.finished(function)
+            break
         function = longer
-    raise UnsupportedInstruction(f"entry {name}: more than {MAX_CALLS} calls.")
+    return outline.finished(function)
+
+
+def _next_call(function: Function, begin: int) -> int:
+    """The first call at an index or behind it; the end where there is none."""
+    every = function.instructions
+    while begin < len(every) and not every[begin].opcode.startswith("call"):
+        begin += 1
+    return begin
 
 
 def _replaced(
-    module: PtxModule, caller: Function, at: int, mark: str, outline: Outline
+    module: PtxModule, caller: Function, at: int, mark: str | None, outline: Outline
 ) -> Function:
-    """The caller with the call at an index replaced by what it does."""
+    """The caller with the call at an index replaced by what it does; mark: what the names of an
+    inlined body end with, None to inline none."""
     call = caller.instructions[at]
     if call.guard is not None:
         raise refuse(call, "calls a function under a guard")
@@ -70,7 +81,7 @@ def _replaced(
     if isinstance(target, Symbol):
         if target.name not in module.functions:
             raise refuse(call, "calls a function that is not in this PTX")
-        if not recursive(module, target.name):
+        if mark is not None and not outline.recursive(target.name):
             return _put_in_place(
                 module.functions[target.name], caller, at, mark, results, arguments
             )

@@ -74,7 +74,14 @@ class Outline:
         self._placed: set[str] = set()
         self._waiting: list[str] = []
         self._calls = 0
+        self._recursive: dict[str, bool] = {}
         self.variables: dict[str, Variable] = {}
+
+    def recursive(self, name: str) -> bool:
+        """Whether a function may call itself, directly or through others."""
+        if name not in self._recursive:
+            self._recursive[name] = recursive(self._module, name)
+        return self._recursive[name]
 
     def candidates(self, call: Instruction, results: int, arguments: int) -> list[str]:
         """The functions that a call through a pointer may reach."""
@@ -127,7 +134,7 @@ class Outline:
         name = self._waiting.pop()
         callee, mark = self._module.functions[name], f"@of:{name}"
         last = callee.instructions[-1]
-        if recursive(self._module, name) and any(v.space == "local" for v in callee.variables):
+        if self.recursive(name) and any(v.space == "local" for v in callee.variables):
             raise refuse(last, "is in a recursive function with local variables")
         body = [*function.instructions, _instruction(last, "ret")]
         labels = function.labels | {_entry(name): len(body)}

@@ -32,6 +32,8 @@ from warpsim.schedule import Schedule
 
 # Resident warps at once: bounds the register file (about 128 bytes per register and warp).
 REGISTER_FILE_BYTES = 512 << 20
+POLLING_REGISTER_FILE_BYTES = 4 << 30
+"""The same where CTAs may wait for each other: those that a card holds at once have to be there."""
 MAX_RESIDENT_WARPS = 2048
 RESIDENT_WARPS = 256
 """The same where CTAs can't wait for each other: registers and clocks of more fit no cache, which
@@ -188,7 +190,8 @@ class Execution:
         most = warps // self.warps_per_cta
         if self._card is not None and self.image.polls:
             most = self._card.holds(self.warps_per_cta, self.layout.packed)
-        most = min(most, REGISTER_FILE_BYTES // max(1, registers))
+        room = POLLING_REGISTER_FILE_BYTES if self.image.polls else REGISTER_FILE_BYTES
+        most = min(most, room // max(1, registers))
         clusters = max(1, most // self.cluster_size)
         if self.image.cancels_launches:
             clusters = min(clusters, FEW_CLUSTERS)

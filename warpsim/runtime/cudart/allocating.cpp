@@ -85,6 +85,7 @@ extern "C" cudaError_t cudaMalloc(void** pointer, size_t size) {
 extern "C" cudaError_t cudaMallocAsync(void** pointer, size_t size, cudaStream_t stream) {
   return call([&] {
     if (!is_stream(stream)) return cudaErrorInvalidResourceHandle;
+    if (captures(stream)) give_up("memory nodes of graphs are not supported by the emulator's CUDA runtime.");
     const cudaError_t error = make(pointer, size, Use::kDevice);
     if (error == cudaSuccess) note_in_order("cudaMallocAsync", *pointer, stream);
     return error;

@@ -13,13 +13,14 @@ namespace {
 struct Step {
   Work work;
   std::vector<size_t> after;
+  cudaGraphNode_t node = nullptr;
 };
 
 // Each after those that it depends on.
 size_t append(cudaGraphNode_t node, std::map<cudaGraphNode_t, size_t>& done,
               std::vector<Step>& order) {
   if (const auto known = done.find(node); known != done.end()) return known->second;
-  Step step{node->work, {}};
+  Step step{node->work, {}, node};
   for (cudaGraphNode_t each : node->after) step.after.push_back(append(each, done, order));
   order.push_back(std::move(step));
   return done[node] = order.size() - 1;
@@ -242,6 +243,20 @@ extern "C" cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
   return call([&] {
     node->work = launching(*of, call_site());
     return node->work ? cudaSuccess : cudaErrorInvalidDeviceFunction;
+  });
+}
+
+extern "C" cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t graph, cudaGraphNode_t node,
+                                                        const cudaKernelNodeParams* of) {
+  return call([&] {
+    const Work work = launching(*of, call_site());
+    if (!work) return cudaErrorInvalidDeviceFunction;
+    for (Step& each : graph->steps) {
+      if (each.node != node) continue;
+      each.work = work;
+      return cudaSuccess;
+    }
+    return cudaErrorInvalidValue;
   });
 }
 

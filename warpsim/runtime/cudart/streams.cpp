@@ -51,6 +51,9 @@ cudaError_t wait_for(cudaStream_t stream) {
   return sticky();
 }
 
+// A function of the host is called behind the stream's work, and may tell other threads so.
+void tell_host(cudaStream_t stream) { host_waits(clock_of(stream_number(stream))); }
+
 }  // namespace
 
 bool is_stream(cudaStream_t stream) { return is_default(stream) || streams().count(stream); }
@@ -168,6 +171,7 @@ extern "C" cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaStreamAtt
 extern "C" cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
   return call([&] {
     return enqueue(stream, [=] {
+      tell_host(stream);
       const OpenPages opened;
       function(data);
       return cudaSuccess;
@@ -179,6 +183,7 @@ extern "C" cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCall
                                              void* data, unsigned) {
   return call([&] {
     return enqueue(stream, [=] {
+      tell_host(stream);
       const OpenPages opened;
       function(stream, sticky(), data);
       return cudaSuccess;

@@ -65,7 +65,17 @@ cudaError_t add_resource(Record& record, const cudaResourceDesc& from) {
   Range range;
   record.base = address_of(memory);
   const bool whole = resolve(memory, record.slice, "cudaCreateTextureObject names", range);
-  return whole && range.allocation ? cudaSuccess : cudaErrorInvalidValue;
+  if (whole) return range.allocation ? cudaSuccess : cudaErrorInvalidValue;
+  const Allocation* found = find(record.base);
+  if (!found) return cudaErrorInvalidValue;
+  // A card does not look where the allocation ends: the texture is as large as what is there.
+  const uint64_t room = found->end() - record.base;
+  if (record.linear_memory) {
+    record.width = room / (record.pitch / record.width);
+  } else {
+    record.height = room / record.pitch;
+  }
+  return cudaSuccess;
 }
 
 cudaError_t add_object(unsigned long long* handle, const Record& record, const Object& object) {

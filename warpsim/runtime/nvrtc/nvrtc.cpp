@@ -12,6 +12,7 @@
 #include <vector>
 
 struct _nvrtcProgram {
+  std::filesystem::path folder;  // that the source is said to be from
   std::string source, name, log, ptx;
   std::map<std::string, std::string> headers;
   std::vector<std::string> expressions;
@@ -44,7 +45,7 @@ std::string option(std::string word) {
     return word;
   }
   static const char* kOwn[] = {"--builtin", "-default-device", "--device-as-default", "--minimal", "--time",
-                               "--no-source", "--pch", "--std=c++03"};
+                               "--no-source", "-no-source", "--pch", "--std=c++03"};
   for (const char* own : kOwn) {
     if (word.rfind(own, 0) == 0) return "";
   }
@@ -100,6 +101,8 @@ nvrtcResult nvrtcCreateProgram(nvrtcProgram* program, const char* source, const 
   *program = new _nvrtcProgram;
   (*program)->source = source;
   (*program)->name = name ? fs::path(name).filename().string() : "default_program";
+  const fs::path place = fs::path(name ? name : "").parent_path();
+  (*program)->folder = place.empty() ? "." : place;
   for (int i = 0; i < count; ++i) (*program)->headers[names[i]] = headers[i];
   return NVRTC_SUCCESS;
 }
@@ -135,10 +138,13 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count, const char* con
   }
   file.close();
   std::string command = quoted(nvcc) + " -ptx -lineinfo -I" + quoted(folder);
+  bool beside = true;  // headers are looked for beside what the source is called
   for (int i = 0; i < count; ++i) {
+    if (!std::strcmp(options[i], "--no-source-include") || !std::strcmp(options[i], "-no-source-include")) beside = false;
     const std::string word = option(options[i]);
     if (!word.empty()) command += " " + quoted(word);
   }
+  if (beside) command += " -I" + quoted(program->folder);
   command += " -o " + quoted(folder / "out.ptx") + " " + quoted(source) + " > " + quoted(folder / "log") + " 2>&1";
   const int status = std::system(command.c_str());
   program->log = content(folder / "log");
