@@ -66,6 +66,7 @@ extern "C" int kx_read_chunks(const Memory* memory, const Array* chunks, int64_t
                               const Array* fences, int64_t now, const Array* to) {
   const Reader reader(seen, issuer, fenced, fences);
   const auto may_read = [&](int64_t epoch) { return reader.may_read(epoch); };
+  if (now) memory->use(memory->engines);
   if (!every(chunks, base, [&](int64_t, int64_t at) {
         return is_inside(*memory, at) && !has_unwritten(memory->state + at);
       })) {
@@ -123,6 +124,7 @@ extern "C" int kx_read_pieces(const Memory* memory, const Array* index, int64_t 
                               const Array* fences, int64_t now, const Array* to) {
   const Reader reader(seen, issuer, fenced, fences);
   const int64_t count = index->shape[0] * index->shape[1];
+  memory->use(memory->engines);
   int64_t last = 0;  // the epoch that was allowed last: there are few
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = base + integers(index)[i], epoch = memory->written[unit_at(*memory, at)];

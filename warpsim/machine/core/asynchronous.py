@@ -188,6 +188,13 @@ class Issuer:
 P = TypeVar("P", bound=Pending)
 
 
+def _have_landed(operations: Iterable[Pending]) -> bool:
+    for operation in operations:
+        if not operation.done:
+            return False
+    return True
+
+
 class CommitGroups(Generic[P]):
     """Operations of each thread, or warp, in the groups in which it waits for them."""
 
@@ -214,16 +221,13 @@ class CommitGroups(Generic[P]):
 
     def due(self, owner: int, allowed: int) -> list[P]:
         """Operations of all groups but the last `allowed`."""
-        groups = self.closed(owner)
-        chosen = groups[: max(0, len(groups) - allowed)]
-        return [operation for group in chosen for operation in group]
+        groups = self._closed.get(owner)
+        if groups is None or (due := len(groups) - allowed) <= 0:
+            return []
+        return [operation for group in groups[:due] for operation in group]
 
     def forget(self, owner: int, allowed: int) -> None:
         """Drops those of the groups but the last `allowed` that have landed as a whole."""
-        groups = self.closed(owner)
-        due = len(groups) - allowed
-        self._closed[owner] = [
-            group
-            for index, group in enumerate(groups)
-            if index >= due or not all(operation.done for operation in group)
-        ]
+        groups = self._closed.get(owner)
+        if groups is not None and (due := len(groups) - allowed) > 0:
+            groups[:due] = [group for group in groups[:due] if not _have_landed(group)]

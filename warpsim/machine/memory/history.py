@@ -90,10 +90,11 @@ class History:
 
     def use(self, columns: Iterable[int]) -> None:
         """These columns will have readers."""
+        used = self.used.tolist()
         for column in columns:
-            if column not in self.used:
-                self.uses[0] += 1
-                self.uses[self.uses[0]] = column
+            if column not in used:
+                used.append(column)
+                self.uses[0], self.uses[len(used)] = len(used), column
 
     def begin_beside(self, beside: Beside, agent: int) -> None:
         """An agent, another launch, may do this at any time."""

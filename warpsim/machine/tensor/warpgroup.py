@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -41,6 +41,9 @@ class WgmmaOperands(NamedTuple):
     accumulate: bool
 
 
+Members: TypeAlias = tuple[int, list[tuple[int, int, Accumulators]]]
+
+
 class Joining:
     """Warps of a group that have come to an instruction, until all have."""
 
@@ -75,16 +78,18 @@ class Warpgroups:
         self.behind: dict[Wgmma, bool] = {}
         """Whether its registers are computed behind the fence before it."""
 
-        self._members: dict[WarpSet, list[tuple[int, list[tuple[int, int]]]]] = {}
+        self._members: dict[WarpSet, list[Members]] = {}
 
-    def members(self, warps: WarpSet) -> list[tuple[int, list[tuple[int, int]]]]:
-        """A set's warpgroups: the place of the first warp; index and place of those in the set."""
+    def members(self, warps: WarpSet) -> list[Members]:
+        """A set's warpgroups: the place of the first warp; index, place and accumulators of those
+        in the set."""
         known = self._members.get(warps)
         if known is None:
-            groups: dict[int, list[tuple[int, int]]] = {}
+            groups: dict[int, list[tuple[int, int, Accumulators]]] = {}
             for place in warps.warps.tolist():
                 first, index = _position(warps.machine, place)
-                groups.setdefault(first, []).append((index, place))
+                member = index, place, self.of(warps.machine, place)
+                groups.setdefault(first, []).append(member)
             known = self._members[warps] = list(groups.items())
         return known
 
@@ -127,29 +132,31 @@ def join(warps: WarpSet, wgmma: Wgmma) -> None:
     state = machine.state(Warpgroups)
     to, words = state.target(machine, wgmma), machine.registers.words
     behind = state.behind_fence(machine, wgmma)
+    fenced, groups, to_be_read = state.fenced, state.groups, wgmma.a_in_registers
     for first, members in state.members(warps):
         every = state.joining.setdefault((first, number), [])
-        for index, place in members:
+        for index, place, mine in members:
             joining = _joined(every, index, wgmma, to)
             joining.places[index] = place
             if index == 0:
                 joining.operands = _operands(machine, wgmma, place)
-            if wgmma.a_in_registers:
-                joining.a[index] = _a_registers(machine, wgmma, place).copy()
+            if to_be_read and not machine.late:
+                joining.a[index] = _a_registers(machine, wgmma, place)
             if wgmma.sparsity is not None:
                 selector = np.broadcast_to(machine.value(wgmma.sparsity.slot, place), 32)
                 joining.metadata[index] = selector.copy()
-            mine = state.of(machine, place)
-            if place not in state.fenced:
-                _unfenced(machine, wgmma, place, mine)
+            is_taken = to in mine.taken
+            if place not in fenced:
+                if to_be_read or not is_taken:
+                    _unfenced(machine, wgmma, place, mine)
             elif behind:
                 sentence = "registers of this wgmma are computed behind the wgmma.fence before it."
                 machine.report("wgmma-fence-before-write", sentence, wgmma.site, place)
-            if to not in mine.taken:
+            if not is_taken:
                 mine.take(to, words, place)
-            state.groups.add(place, joining.operation)
+            groups.add(place, joining.operation)
             if wgmma.commits:
-                state.groups.commit(place)
+                groups.commit(place)
             if len(joining.places) == WARPS:
                 every.remove(joining)
                 _issue(machine, wgmma, joining)

@@ -203,8 +203,6 @@ class FastAccess:
     ) -> Array | None:
         """Their bytes, read as `agent`, or from memory that nobody writes to; None if declined."""
         races, out = self.races, np.empty(len(chunks) * CHUNK_BYTES, np.uint8)
-        if agent is not None:
-            races.history.use([races.history.engines])
         declined = self._read_chunks(
             *(self.address, chunks, base, issuer.seen, issuer.thread),
             *(issuer.fences[races.space], races.clocks.proxy[races.space].times),
@@ -222,7 +220,6 @@ class FastAccess:
         threads is told apart by that one only.
         """
         races, out = self.races, np.empty((len(offsets), offsets.shape[1] * width), np.uint8)
-        races.history.use([races.history.engines])
         declined = self._read_pieces(
             *(self.address, offsets, base, width, issuer.seen, issuer.thread),
             *(issuer.fences[races.space], races.clocks.proxy[races.space].times),
