@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from kernelexp.evidence import build
 _FOLDER = ROOT / build.CACHE / "tests"
 _SOURCES = (".cu", ".cuh", ".h", ".hpp")
 _UNUSED_S = 3 * 24 * 3600.0
+_BUILDS = _FOLDER / f"builds-{time.time() // _UNUSED_S:.0f}"
 
 
 def output(command: Sequence[str], read: Sequence[Path], make: Callable[[Path], Path]) -> bytes:
@@ -44,8 +46,21 @@ def output(command: Sequence[str], read: Sequence[Path], make: Callable[[Path], 
     return path.read_bytes()
 
 
+def share_builds(root: Path) -> None:
+    """Has a project find what earlier tests have built and emulated of the same sources.
+
+    Both are found by content, the compiler's and the emulator's own code included. For tests of
+    what is said of a kernel; those of builds have caches of their own.
+    """
+    _BUILDS.mkdir(parents=True, exist_ok=True)
+    (root / build.CACHE).mkdir(exist_ok=True)
+    (root / build.CACHE / "build").symlink_to(_BUILDS)
+
+
 def tidy() -> None:
     """Removes what no test has read for a while: random kernels are new ones each time."""
     for path in _FOLDER.glob("*"):
         if path.is_file() and time.time() - path.stat().st_mtime > _UNUSED_S:
             path.unlink(missing_ok=True)
+        elif path.is_dir() and path.match("builds-*") and path != _BUILDS:
+            shutil.rmtree(path, ignore_errors=True)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import kept
 import pytest
 from support import ROOT, Kx
 
@@ -61,6 +62,7 @@ def new(tmp_path: Path, hashed: Path, kx: Kx) -> Path:
     root = tmp_path / "new"
     kx("init", "new", "--arch", "sm_90a", cwd=tmp_path)
     shutil.copytree(hashed, root / build.CACHE)
+    kept.share_builds(root)
     return root
 
 

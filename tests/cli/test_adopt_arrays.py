@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import kept
 import pytest
 from support import Kx
 
@@ -64,6 +65,7 @@ def empty(tmp_path: Path, hashed: Path, kx: Kx) -> Path:
     kx("init", str(tmp_path / "own"), "--empty", cwd=tmp_path)
     (tmp_path / "unpack.cu").write_text(UNPACK)
     (tmp_path / "fill.cu").write_text(TMA)
+    kept.share_builds(tmp_path / "own")
     return tmp_path / "own"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import kept
 import pytest
 from support import Kx
 
@@ -39,6 +40,7 @@ JOB = (
 def empty(tmp_path: Path, hashed: Path, kx: Kx) -> Path:
     kx("init", str(tmp_path / "own"), "--empty", cwd=tmp_path)
     (tmp_path / "sum.cu").write_text(SOURCE)
+    kept.share_builds(tmp_path / "own")
     return tmp_path / "own"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import kept
 import pytest
 from support import Kx
 
@@ -16,6 +17,7 @@ KERNEL = "__global__ void {}(float* y) {{ y[threadIdx.x] = {}; }}\n"
 @pytest.fixture
 def own(tmp_path: Path, hashed: Path, kx: Kx) -> Path:
     kx("init", str(tmp_path / "own"), "--empty", cwd=tmp_path)
+    kept.share_builds(tmp_path / "own")
     return tmp_path / "own"
 
 

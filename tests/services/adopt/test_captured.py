@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 
 import captured
+import kept
 import pytest
 from support import Kx
 
@@ -24,6 +25,7 @@ extern "C" __global__ void copy(unsigned long long from, unsigned long long to, 
 @pytest.fixture
 def project(kx: Kx, tmp_path: Path) -> Path:
     assert kx("init", "p", "--empty", cwd=tmp_path).exit_code == errors.OK
+    kept.share_builds(tmp_path / "p")
     return tmp_path / "p"
 
 
