@@ -143,7 +143,7 @@ struct Order {
       : memory(memory), seen(access.seen(memory, row)) {}
 
   bool is_before(int64_t epoch, int64_t thread) {
-    if (epoch == last) return true;
+    if (!((epoch ^ last) & -int64_t{kLanes})) return true;  // another lane's is before as well
     const int64_t known = memory.known(epoch), other = known & kThread;
     if (seen[other >> 5] < known >> kTime) return other == thread;
     last = epoch;
@@ -557,6 +557,29 @@ extern "C" int kx_follows(Memory* memory, const Warps* warps, const Array* addre
     const bool follows = stores ? follows_uses(*memory, access, row, all[row])
                                 : follows_writes(*memory, access, row, all[row]);
     if (!follows) return 1;
+  }
+  return 0;
+}
+
+// Whether no thread has used, since the time `begun`, the first unit of what each lane accesses. 0: none
+// has.
+extern "C" int kx_unused_since(Memory* memory, const Warps* warps, const Array* address,
+                               int address_bytes, const Array* mask, int masked, int64_t begun,
+                               int size) {
+  if (memory->unordered) return 0;
+  if (!is_plain(address, address_bytes, *warps)) return 1;
+  const Access access{*warps, Rows(address), address_bytes, 0, rows_of(mask, masked), size, 0};
+  const Lanes* all = all_lanes(access);
+  if (!all) return 1;
+  const int64_t threads = memory->warps * kLanes;
+  for (int64_t row = 0; row < warps->rows; ++row) {
+    const auto is_old = [&](const int64_t* epochs) {
+      return all[row].every([&](int lane) {
+        const int64_t epoch = epochs[unit_at(*memory, all[row].offsets[lane])];
+        return epoch >> kTime < begun || (epoch & kThread) >= threads;
+      });
+    };
+    if (!is_old(memory->written) || !memory->every_column(is_old)) return 1;
   }
   return 0;
 }

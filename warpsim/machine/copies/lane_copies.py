@@ -72,7 +72,9 @@ class LaneCopy:
 
         def land() -> None:
             values = self._loaded(warps, reads)
-            machine.races.meanwhile(warps, offsets, values, write, m, begun, uses)
+            fast = shared.fast
+            if uses or not (fast and fast.unused_since(warps, to, write, m, begun)):
+                machine.races.meanwhile(warps, offsets, values, write, m, begun, uses)
             machine.clocks.tick()
             if shared.fast and shared.fast.store(warps, to, values, write, m):
                 return

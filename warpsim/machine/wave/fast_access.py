@@ -71,6 +71,7 @@ class FastAccess:
         self._load = compiled.function("kx_load", *_COMMON, _INT, _INT, _OBJECT)
         self._store = compiled.function("kx_store", *_COMMON, _OBJECT, _INT)
         self._follows = compiled.function("kx_follows", *_COMMON, _INT)
+        self._unused_since = compiled.function("kx_unused_since", *_COMMON)
         self._cost = compiled.function("kx_cost", _POINTER, *[_OBJECT] * 2, *[_INT] * 3)
         self._move_matrices = compiled.function("kx_move_matrices", *_MATRICES)
         self._read_chunks = compiled.function("kx_read_chunks", *_READ_CHUNKS)
@@ -160,6 +161,16 @@ class FastAccess:
         return not self._follows(
             *(self.address, self.prepare(warps), address, address.itemsize, m, m is not True),
             *(self._stamp(access), access.size, access.store),
+        )
+
+    def unused_since(
+        self, warps: Warps, address: Array, access: AccessKind, m: Mask, begun: int
+    ) -> bool:
+        """Whether no thread has used what an access overwrites since a time, as far as the first
+        word of each lane tells; False also if declined."""
+        return not self._unused_since(
+            *(self.address, self.prepare(warps), address, address.itemsize, m, m is not True),
+            *(begun, access.size),
         )
 
     def load_matrices(
