@@ -475,3 +475,20 @@ def test_an_atomic_comes_after_the_store_that_clears_its_word(
 ) -> None:
     text = ptx(COUNTED.replace("{}", order), shared=".shared .align 4 .b8 s[4];")
     assert found(run(text, {}, threads=64)) == expected
+
+
+@pytest.mark.parametrize("compile_", [True, False], ids=["compiled", "Python"])
+def test_a_store_that_two_threads_issue_names_the_two(compile_: bool) -> None:
+    if not compile_:
+        compiled.unload()
+    issue = (
+        "st.shared.b32 [%r2], %t; fence.proxy.async.shared::cta; bar.warp.sync -1;"
+        "and.b32 %r7, %t, 3; setp.ne.u32 %p0, %r7, 1; @%p0 bra END;"
+        "setp.gt.u32 %p0, %t, 8; @%p0 bra END;"
+        "cp.async.bulk.global.shared::cta.bulk_group [%out], [%r1], 128;"
+        "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; END:"
+    )
+    text = ptx(PLACES + issue, ["out"], shared=SHARED)
+    (finding,) = run(text, {"out": np.zeros(32, np.uint32)}).findings
+    assert finding.name == "overwritten-in-use"
+    assert "that thread (1, 0, 0) and thread (5, 0, 0) of block (0, 0, 0) both" in finding.sentence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shutil
 from collections import defaultdict
@@ -19,6 +20,11 @@ _NAMED = re.compile(r"(\d+) (\d+) (\S+) (.*)")
 _STUB = "__device_stub__"
 _HEADERS = ("/usr/include/", "/usr/lib/", "/nvidia/cu")
 _RUNTIME = ("libcudart.so", *(f"lib{name}.so" for name in library.LIBRARIES))
+_SYSTEM = ("libc.so", "libc-", "libstdc++.so", "libpthread", "libm.so", "libgcc_s.so", "ld-linux")
+_START = ("./csu/", "../csu/", "../sysdeps/")
+"""Sources of what the C library calls main() from, as its line tables have them."""
+_TOOLKIT = "cuda_runtime.h"
+"""A header of CUDA's, beside or above which all its headers lie."""
 _ET_DYN = 3
 LIMIT_S = 120.0
 
@@ -50,8 +56,8 @@ def resolve(maps: str, stacks: Iterable[Sequence[int]]) -> dict[tuple[int, ...],
     for stack in kept:
         for address in stack:
             for mapping in mappings:
-                ours = Path(mapping.file).name.startswith(_RUNTIME)
-                if mapping.first <= address < mapping.end and not ours:
+                others = Path(mapping.file).name.startswith((*_RUNTIME, *_SYSTEM))
+                if mapping.first <= address < mapping.end and not others:
                     wanted[mapping.file].add(address)
     lines = _named(maps)
     for file, addresses in wanted.items():
@@ -77,14 +83,21 @@ def _mappings(maps: str) -> Iterable[_Mapping]:
 
 
 def _own(stack: Sequence[int], lines: Mapping[int, list[CallSite]]) -> CallSite | None:
-    for address in stack:
-        for site in lines.get(address, []):
-            if not site.file.startswith(("?", *_HEADERS)) and not any(
-                part in site.file for part in _HEADERS
-            ):
-                if _STUB not in site.function and not site.file.endswith(".stub.c"):
-                    return site
-    return None
+    return next((site for at in stack for site in lines.get(at, []) if _is_own(site)), None)
+
+
+def _is_own(site: CallSite) -> bool:
+    """Whether a line is the program's, not one of a header, a stub or the C library."""
+    if site.file.startswith(("?", *_HEADERS, *_START)) or site.file.endswith(".stub.c"):
+        return False
+    if _STUB in site.function or any(part in site.file for part in _HEADERS):
+        return False
+    return not _is_of_toolkit(Path(site.file).parent)
+
+
+@functools.cache
+def _is_of_toolkit(folder: Path) -> bool:
+    return any((each / _TOOLKIT).is_file() for each in (folder, *folder.parents))
 
 
 def _lines(

@@ -86,8 +86,10 @@ class RaceReports:
         )
 
     def issued(self, issuer: Issuer) -> None:
-        """A thread issued a copy."""
-        self._issued_as(issuer)[issuer.thread] = None
+        """A thread issued a copy: the last one of those that are known."""
+        threads = self._issued_as(issuer)
+        threads.pop(issuer.thread, None)
+        threads[issuer.thread] = None
 
     def _issued_as(self, issuer: Issuer) -> dict[int, None]:
         key = issuer.site.number, issuer.place % self._residents.resident

@@ -363,7 +363,6 @@ class Races:
     def engine_output(self, units: Array, issuer: Issuer, *, reduces: bool) -> None:
         """A bulk store writes to global memory; reductions of several threads may meet."""
         agent = self.output_agent(issuer)
-        self.reports.issued(issuer)
         if reduces:
             self.residents.execution.contended = True
             self._note_reduction(units, issuer, agent)

@@ -219,6 +219,7 @@ def _write(
     machine: Machine, issuer: Issuer, first: int, reduction: Reduction | None, data: Array
 ) -> None:
     races, fast = machine.world_races, machine.global_space.fast
+    races.reports.issued(issuer)
     if fast and reduction is None:
         agent, chunks = races.output_agent(issuer), tma.chunk_offsets(0, len(data), tma.LINEAR)
         if fast.write_chunks(chunks, first, 0, data, issuer, agent):

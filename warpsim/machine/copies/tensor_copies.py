@@ -184,6 +184,7 @@ def _write_box(
 ) -> None:
     world, (tensor, base), fast = machine.world, placed, machine.global_space.fast
     box = tma.box_chunks(tensor, start)
+    machine.world_races.reports.issued(issuer)
     if fast and box is not None and operation is None:
         agent = machine.world_races.output_agent(issuer)
         if fast.write_chunks(box[1], base + box[0], 0, data, issuer, agent):
