@@ -139,18 +139,6 @@ def model_one(folder: Path, chip: str, public: PublicLaunch) -> dict[str, Any]:
 
 
 def _model(folder: Path, name: str, public: PublicLaunch) -> dict[str, Any]:
-    emulator.load_compiled(Path(native.library(ROOT)))
-    chip = chips.find(name)
-    cubin = folder / "cubin" / public.cubin
-    argv = [
-        toolchain.find(None, CACHE).cuobjdump,
-        "-sass",
-        "-res-usage",
-        "-fun",
-        public.symbol,
-        str(cubin),
-    ]
-    listing = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
     given, arrays = arguments(public.args)
     launch = Launch(
         entry=public.symbol,
@@ -159,10 +147,26 @@ def _model(folder: Path, name: str, public: PublicLaunch) -> dict[str, Any]:
         dynamic_smem_bytes=public.smem,
         arguments=given,
     )
+    return modelled(folder / "cubin" / public.cubin, launch, arrays, name)
+
+
+def modelled(cubin: Path, launch: Launch, arrays: Mapping[str, Array], name: str) -> dict[str, Any]:
+    """The time of a launch on a chip, what its warps wait for, and how busy the units are."""
+    emulator.load_compiled(Path(native.library(ROOT)))
+    chip = chips.find(name)
+    argv = [
+        toolchain.find(None, CACHE).cuobjdump,
+        "-sass",
+        "-res-usage",
+        "-fun",
+        launch.entry,
+        str(cubin),
+    ]
+    listing = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
     footprint = Footprint(
-        threads=math.prod(public.block), dynamic_smem_bytes=public.smem, cluster=1
+        threads=math.prod(launch.block), dynamic_smem_bytes=launch.dynamic_smem_bytes, cluster=1
     )
-    used = resources.read(cubin, listing, "", public.symbol, footprint)
+    used = resources.read(cubin, listing, "", launch.entry, footprint)
     resident = occupancy.compute(arch.find(ARCH), used).ctas_per_sm
     placement = model.place(launch, resident, chip)
     code = cubin.read_bytes()
@@ -170,14 +174,14 @@ def _model(folder: Path, name: str, public: PublicLaunch) -> dict[str, Any]:
     sizes = {name: content.nbytes for name, content in arrays.items()}
     whole = model.WholeLaunch(placement=placement, array_bytes=sizes)
     sample = model.Sample(recording=recording, placement=placement)
-    modelled = model.model([sample], whole, chip)
-    replayed = modelled.replayed
+    result = model.model([sample], whole, chip)
+    replayed = result.replayed
     reasons = replayed.reasons.sum(axis=0) / replayed.reasons.sum()
     busy = replayed.busy.max(axis=0) / max(replayed.ends)
     return {
-        "cycles": modelled.cycles,
-        "us": 1e6 * modelled.cycles / modelled.clock_hz + BETWEEN_EVENTS_US,
-        "mhz": modelled.clock_hz / 1e6,
+        "cycles": result.cycles,
+        "us": 1e6 * result.cycles / result.clock_hz + BETWEEN_EVENTS_US,
+        "mhz": result.clock_hz / 1e6,
         "reasons": dict(zip(REASONS, map(float, reasons), strict=True)),
         "units": dict(zip(UNITS, map(float, busy), strict=True)),
         "warp_instructions": recording.warp_instructions,
@@ -201,18 +205,22 @@ def model_all(folder: Path, chip: str, parts: Sequence[str]) -> None:
 
 
 def compare(folder: Path) -> None:
-    """Prints errors and rank correlations by family, and the launches that are farthest off."""
+    """Prints the tables of launches that were timed and modelled."""
     measured = {line["name"]: line["us"] for line in _lines(folder / "times.jsonl") if "us" in line}
-    modelled = {line["name"]: line for line in _lines(folder / "modelled.jsonl")}
+    print_errors(measured, {line["name"]: line for line in _lines(folder / "modelled.jsonl")})
+
+
+def print_errors(measured: Mapping[str, float], modelled: Mapping[str, Mapping[str, Any]]) -> None:
+    """Prints errors and rank correlations by family, and the launches that are farthest off."""
     families = defaultdict(list)
     for name, item in modelled.items():
         if name in measured and "us" in item:
             families[item["family"]].append((measured[name], item["us"]))
-    head = "family | launches | mean error | bias | Kendall tau | tau of pairs 5% apart"
-    print(f"| {head} |\n|---|---|---|---|---|---|")
+    head = "family | launches | mean error | bias | Kendall tau | tau of pairs 5% apart | right"
+    print(f"| {head} |\n|---|---|---|---|---|---|---|")
     for family, own in families.items():
-        print(_row(family, own), _tau(own), "|", _tau(own, APART), "|")
-    print(_row("all", [pair for own in families.values() for pair in own]), " | |")
+        print(_row(family, own), _tau(own), "|", _tau(own, APART), "|", _right(own), "|")
+    print(_row("all", [pair for own in families.values() for pair in own]), " | | |")
     errors = {
         x: modelled[x]["us"] / measured[x] - 1 for x in measured if "us" in modelled.get(x, {})
     }
@@ -240,15 +248,23 @@ def _row(family: str, own: Sequence[tuple[float, float]]) -> str:
 def _tau(own: Sequence[tuple[float, float]], apart: float = 0.0) -> str:
     """Of Kendall: pairs in the right order less those in the wrong one, of all that were measured
     so far apart; nothing where there are none."""
-    pairs = [
-        (a, b)
+    signs = _signs(own, apart)
+    return f"{sum(signs) / len(signs):.2f}" if signs else ""
+
+
+def _right(own: Sequence[tuple[float, float]]) -> str:
+    """Pairs in the right order, of those that were measured APART."""
+    signs = _signs(own, APART)
+    return f"{signs.count(1)} of {len(signs)}" if signs else ""
+
+
+def _signs(own: Sequence[tuple[float, float]], apart: float) -> list[int]:
+    """Of each pair: 1 in the right order, -1 in the wrong one, 0 where the model has no order."""
+    return [
+        int(np.sign((a[0] - b[0]) * (a[1] - b[1])))
         for a, b in itertools.combinations(own, 2)
         if max(a[0], b[0]) >= (1 + apart) * min(a[0], b[0])
     ]
-    if not pairs:
-        return ""
-    signs = [math.copysign(1, (a[0] - b[0]) * (a[1] - b[1])) for a, b in pairs if a[1] != b[1]]
-    return f"{sum(signs) / len(pairs):.2f}"
 
 
 SAMPLES = "smsp__pcsamp_warps_issue_stalled_"
