@@ -41,14 +41,6 @@ VariantsArgument = Annotated[
         help="KERNEL, KERNEL@ARCH, KERNEL@ARCH:axis=value,... or an experiment's id.",
     ),
 ]
-VariantArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="VARIANT",
-        autocompletion=complete(variant_names),
-        help="KERNEL, KERNEL@ARCH or KERNEL@ARCH:axis=value,...",
-    ),
-]
 ArmArgument = Annotated[
     str,
     typer.Argument(

@@ -7,7 +7,6 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 
-from warpsim.arithmetic.floats import f32
 from warpsim.arithmetic.formats import BF16, F16, F32, F64, Format, decode, encode
 
 WIDTH = {
@@ -115,7 +114,3 @@ def _cancel(arrays: list[npt.NDArray[np.unsignedinteger]], kind: str) -> None:
     product = encode(-decode(a, fmt) * decode(b, fmt), fmt)
     nudged = product + (np.arange(len(product)) % 3).astype(product.dtype) - product.dtype.type(1)
     arrays[0][last], arrays[1][last], arrays[2][last] = a, b, nudged
-
-
-def as_f32(values: npt.NDArray[np.float64]) -> npt.NDArray[np.uint32]:
-    return encode(np.asarray(values, np.float64), f32.format)  # type: ignore[return-value]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import py_compile
 import shutil
@@ -12,29 +11,20 @@ from pathlib import Path
 import msgspec
 import pytest
 import torch
+from asking import AXES, NAME, ask, change
 from hypothesis import given
 from hypothesis import strategies as st
 from support import ROOT, Kx
 
 from kernelexp.model import errors
-from kernelexp.model.errors import ConfigurationError, EnvironmentFault, UsageError
+from kernelexp.model.errors import ConfigurationError, UsageError
 from kernelexp.model.problem import Problem
 from kernelexp.project.problem import consult, faults, loader
-from kernelexp.project.problem.consult import Consulted, Point
-from kernelexp.system.process import isolated
+from kernelexp.project.problem.consult import Point
 from warpsim.launch import Launch, main_launch, to_bytes
 
-NAME = "variants/scale/problem.py"
-AXES = {"width": 1, "order": "forward"}
 EXPORTS = {"threads": 256}
 Edit = Callable[..., Problem]
-
-
-def change(root: Path, *edits: tuple[str, str]) -> None:
-    path = root / NAME
-    for text, instead in edits:
-        assert text in path.read_text()
-        path.write_text(path.read_text().replace(text, instead))
 
 
 def cut(root: Path, function: str) -> None:
@@ -54,10 +44,6 @@ def edited(scale: Path) -> Edit:
         return loader.load(scale, "scale")
 
     return load
-
-
-def ask(root: Path, **options: object) -> Consulted:
-    return consult.consult(root, "scale", [Point(axes=AXES, arch="sm_90a")], **options)
 
 
 # ---- defaults ------------------------------------------------------------------------------------
@@ -377,95 +363,6 @@ def test_inputs_have_their_values_in_memory(edited: Edit) -> None:
         result.inputs(SIZE, 1, "cpu")
 
 
-# ---- a process of its own ------------------------------------------------------------------------
-
-BUDGET = "return Budget(threads=THREADS, dynamic_smem_bytes=0)"
-
-
-def run(kx: Kx, root: Path) -> str:
-    """Standard error of a run that a fault of problem.py ends."""
-    result = kx("run", "S1", "--no-emulate", "--no-record", cwd=root)
-    assert result.exit_code == errors.USAGE
-    assert result.stdout == ""
-    assert "Traceback" not in result.stderr
-    return result.stderr
-
-
-@pytest.mark.parametrize(
-    ("instead", "words"),
-    [
-        ("import sys; sys.exit(0)", f"{NAME}:36: it calls sys.exit(0)"),
-        ("import os; os._exit(0)", f"{NAME}: it ended its process with exit code 0"),
-        ("import os; os._exit(9)", f"{NAME}: it ended its process with exit code 9"),
-        ("import os; os.abort()", f"{NAME}:36: budget() crashed with SIGABRT"),
-        ("import ctypes; ctypes.string_at(0)", f"{NAME}:36: budget() crashed with SIGSEGV"),
-        ("return Budget(threads='many', dynamic_smem_bytes=0)", "budget(): it returns a Budget"),
-        ("return [][1]", f"{NAME}:36: IndexError: list index out of range"),
-    ],
-)
-def test_whatever_problem_py_does_is_its_fault_with_its_line(
-    scale: Path, kx: Kx, instead: str, words: str
-) -> None:
-    change(scale, (BUDGET, instead))
-    assert words in run(kx, scale)
-
-
-@pytest.mark.parametrize(
-    ("edit", "words"),
-    [
-        ((BUDGET, "while True: pass"), f"{NAME}:36: budget() had not returned after 1s; allow"),
-        ((BUDGET, "import time; time.sleep(99)"), f"{NAME}:36: budget() had not returned"),
-        (("THREADS = 256", "THREADS = 256\nwhile 1: pass"), f"{NAME}:9: importing it had not"),
-    ],
-)
-def test_what_does_not_return_is_named_with_its_limit(
-    scale: Path, edit: tuple[str, str], words: str
-) -> None:
-    change(scale, edit)
-    with pytest.raises(ConfigurationError) as caught:
-        ask(scale, timeout_s=1.0)
-    assert words in str(caught.value)
-    assert "with --limit problem=2s" in str(caught.value)
-
-
-def test_what_it_prints_is_labelled_and_no_part_of_the_answer(
-    scale: Path, kx: Kx, capfd: pytest.CaptureFixture[str]
-) -> None:
-    change(scale, (BUDGET, f"print('hello'); import os; os.write(1, b'raw\\n'); {BUDGET}"))
-    result = kx("run", "S1", "--no-emulate", "--no-record", "--json", cwd=scale)
-    assert result.exit_code == errors.OK
-    assert json.loads(result.stdout)
-    lines = (result.stderr + capfd.readouterr().err).splitlines()
-    assert f"{NAME}: hello" in lines
-    assert f"{NAME}: raw" in lines
-
-
-def test_a_process_killed_from_outside_is_the_machines_fault(scale: Path) -> None:
-    change(scale, (BUDGET, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"))
-    with pytest.raises(EnvironmentFault, match=r"ended from outside \(SIGKILL\)"):
-        ask(scale)
-
-
-@pytest.mark.parametrize(
-    ("module", "words"), [("runpy", "did not start"), ("torch", "failed: Mod")]
-)
-def test_what_can_not_be_loaded_is_the_machines_fault(
-    cold: Path, tmp_path: Path, kx: Kx, monkeypatch: pytest.MonkeyPatch, module: str, words: str
-) -> None:
-    (tmp_path / "sitecustomize.py").write_text(f"import sys; sys.modules['{module}'] = None")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
-    result = kx("emulate", "scale@sm_90a", cwd=cold)
-    assert result.exit_code == errors.ENVIRONMENT
-    assert f"error: {NAME}: the process that was to run it {words}" in result.stderr
-    assert "Traceback" not in result.stderr
-
-
-def test_memory_that_runs_out_is_the_machines_fault(scale: Path) -> None:
-    change(scale, (BUDGET, "raise MemoryError('8 EiB')"))
-    with pytest.raises(EnvironmentFault, match=rf"{NAME}:36: this machine has not enough memory"):
-        ask(scale)
-
-
 def test_an_unknown_size_is_refused_without_a_gpu(cold: Path, kx: Kx) -> None:
     result = kx("run", "S1", "--size", "nosuch", "--no-record", cwd=cold)
     assert result.exit_code == errors.USAGE
@@ -491,17 +388,6 @@ def test_it_is_asked_once_while_all_that_it_depends_on_is_the_same(scale: Path) 
     assert consult.consult(scale, "scale").sizes["emulated"] == {"count": 8192}
 
 
-def test_asking_loads_no_torch(scale: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHON_FRESH", "1")  # a server that has not emulated anything yet
-    change(scale, (BUDGET, f"import sys; assert 'torch' not in sys.modules; {BUDGET}"))
-    assert ask(scale).points[0].budget
-
-
 def test_a_size_that_is_asked_for_must_be_there(scale: Path) -> None:
     with pytest.raises(UsageError, match="known: full, emulated"):
         consult.require_size("scale", ask(scale).sizes, "tiny")
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(60, "1m"), (90, "90s"), (120, "2m"), (0.5, "0.5s")])
-def test_limits_are_spelled_as_the_option_takes_them(seconds: float, text: str) -> None:
-    assert isolated.spell_seconds(seconds) == text
