@@ -86,7 +86,8 @@ def library(folder: Path) -> Path:
 
 
 def _is_built(path: Path) -> bool:
-    return path.suffix in (".o", ".a", ".so") or path.name == "main"
+    with path.open("rb") as file:
+        return path.suffix == ".a" or file.read(4) == b"\x7fELF"
 
 
 def _how(folder: Path) -> dict[str, dict[str, object]]:

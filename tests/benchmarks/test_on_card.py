@@ -220,6 +220,17 @@ def test_another_exit_code_differs_and_a_kill_on_the_card_is_a_failure(
     assert compared(silent, silent, silent, codes=(1, 1, 1)).outcome == "same"
 
 
+def test_a_program_that_is_built_meanwhile_is_not_what_another_one_wrote(tmp_path: Path) -> None:
+    place = tmp_path / "programs"
+    place.mkdir()
+    kept = on_card.Kept(tmp_path / "kept" / "x")
+    kept.begin()
+    (place / "twin.out").write_bytes(b"\x7fELF and so on")
+    (place / "result.txt").write_text("seen\n")
+    kept.end(place, ["./main"], 0, b"")
+    assert [path.name for path in (kept.folder / "files").iterdir()] == ["result.txt"]
+
+
 def test_packed_programs_run_twice_with_the_files_that_they_name(tmp_path: Path) -> None:
     root, emulated = tmp_path / "suite", tmp_path / "emulated"
     for folder, name, text in (
