@@ -34,7 +34,7 @@ class Adopted(NamedTuple):
 
 PROGRAMS = {
     "background-subtract": Adopted(
-        "src/background-subtract-cuda/main.cu", "256 128 1 5", "findMovingPixels", "BLOCK_SIZE=128"
+        "src/background-subtract-cuda/main.cu", "256 128 1 5", "merge", "BLOCK_SIZE=128"
     ),
     "damage": Adopted("src/damage-cuda/main.cu", "65536 1", "damage_of_node", "BLOCK_SIZE=128"),
     "inversek2j": Adopted(
