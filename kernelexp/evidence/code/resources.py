@@ -10,8 +10,8 @@ import msgspec
 
 from kernelexp.model.arm import Resources
 from kernelexp.model.errors import ConfigurationError
+from kernelexp.system import exports
 
-EXPORT_PREFIX = "kx_"
 _TEXT_PREFIX = ".text."
 _INFO = ".nv.info."
 # From sm_90 on a cubin's shared memory begins with the 1 KB that the system reserves in each CTA;
@@ -121,20 +121,8 @@ def _read_elf(cubin: Path, entry: str) -> tuple[int, int]:
 
 def read_exports(cubin: Path) -> dict[str, int]:
     """The exported figures; ConfigurationError where one is what it can't be."""
-    from elftools.elf.elffile import ELFFile
-
-    exports = {}
-    with cubin.open("rb") as file:
-        elf: Any = ELFFile(file)
-        for symbol in elf.get_section_by_name(".symtab").iter_symbols():
-            if symbol.name.startswith(EXPORT_PREFIX) and symbol["st_size"] == 4:
-                section = elf.get_section(symbol["st_shndx"])
-                first = symbol["st_value"]
-                # A figure of 0 is placed in .nv.global, which has no bytes in the file.
-                data = b"" if section["sh_type"] == "SHT_NOBITS" else section.data()
-                value = int.from_bytes(data[first : first + 4], "little")
-                exports[symbol.name.removeprefix(EXPORT_PREFIX)] = value
+    figures = exports.read(cubin)
     for name in ("threads", "cluster"):
-        if exports.get(name) == 0:
+        if figures.get(name) == 0:
             raise ConfigurationError(f"the source exports 0 as {name}: it is at least 1.")
-    return dict(sorted(exports.items()))
+    return figures

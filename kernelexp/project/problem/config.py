@@ -14,7 +14,6 @@ import shlex
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -22,13 +21,12 @@ from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.model.problem import Budget
 from kernelexp.model.variant import Variant
-from kernelexp.system import toolchain, wholefile
+from kernelexp.system import exports, toolchain, wholefile
 from kernelexp.system.process import processes
 
 FOLDER = ".kernelexp/config"
 INCLUDE = "variants/include"
 TIMEOUT_S = 60.0
-PREFIX = "kx_"
 _TERM = "kx__term_"
 # CUDA's words for a compiler that doesn't know them.
 WORDS = ("-D__device__=", "-D__host__=", "-D__forceinline__=inline")
@@ -119,7 +117,7 @@ def _read(
         if done.returncode != 0:
             failure = "" if refusals else _first_error(done.stderr)
             return Configured(refusals=refusals, failure=failure), files
-        figures = _figures(out)
+        figures = exports.read(out)
     values = {expression: figures.pop(f"_term_{i}") for i, expression in enumerate(expressions)}
     return (
         Configured(
@@ -164,23 +162,6 @@ def _dependencies(path: Path) -> list[str]:
 
 def _hashes(root: Path, files: Iterable[str]) -> dict[str, str]:
     return {file: hashlib.sha256((root / file).read_bytes()).hexdigest() for file in files}
-
-
-def _figures(path: Path) -> dict[str, int]:
-    """The constants kx_<name> of an object file, by <name>."""
-    from elftools.elf.elffile import ELFFile
-
-    figures_read = {}
-    with path.open("rb") as file:
-        elf: Any = ELFFile(file)
-        for symbol in elf.get_section_by_name(".symtab").iter_symbols():
-            if symbol.name.startswith(PREFIX) and symbol["st_size"] == 4:
-                section = elf.get_section(symbol["st_shndx"])
-                data = b"" if section["sh_type"] == "SHT_NOBITS" else section.data()
-                first = symbol["st_value"]
-                figure = int.from_bytes(data[first : first + 4], "little")
-                figures_read[symbol.name.removeprefix(PREFIX)] = figure
-    return dict(sorted(figures_read.items()))
 
 
 def fill(term: str, values: Mapping[str, int]) -> str:

@@ -37,7 +37,7 @@ def test_ninja_builds_again_what_a_header_changed(scale: Path, kx: Kx) -> None:
     source = scale / "variants/scale/scale.cu"
     (source.parent / "own.cuh").write_text("#define OWN 1.0f\n")
     source.write_text('#include "own.cuh"\n' + source.read_text())
-    kx("inspect", "--build", "--ninja", "out", cwd=scale)
+    kx("inspect", "--build", "scale@sm_90a", "--ninja", "out", cwd=scale)
     assert ninja(scale).returncode == 0
     assert "no work to do" in ninja(scale).stdout
     (source.parent / "own.cuh").write_text("#define OWN 2.0f\n")

@@ -11,6 +11,8 @@ import pytest
 from kernelexp.judge.statistics import drift
 from kernelexp.judge.statistics.drift import Timing
 
+pytestmark = pytest.mark.xdist_group("drift")  # One process imports ruptures.
+
 
 def times(count: int, course: Callable[[int], float], noise: float = 0.002) -> list[Timing]:
     """Times of 100 us with a course and noise, the same in each run of the tests."""
