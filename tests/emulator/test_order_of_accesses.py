@@ -170,6 +170,19 @@ def test_the_proxy_fence_after_stmatrix_is_every_lanes() -> None:
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+def test_a_row_of_a_transposed_stmatrix_is_that_of_several_lanes(schedule: Schedule) -> None:
+    store = (
+        "and.b32 %r3, %t, 7; shl.b32 %r3, %r3, 4; add.u32 %r4, %r1, %r3;"
+        "stmatrix.sync.aligned.m8n8.x1{}.shared.b16 [%r4], {{%t}};"
+    )
+    load, sync = "ld.shared.b32 %r5, [%r2];", "bar.warp.sync -1;"
+    for form, without in (("", set()), (".trans", {"race"})):
+        body = store.format(form)
+        assert names(body + sync + load, threads=32, schedule=schedule) == set()
+        assert names(body + load, threads=32, schedule=schedule) == without
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
 def test_a_store_onto_a_live_mbarrier_is_found(schedule: Schedule) -> None:
     init = INIT.replace("COUNT", "64")
     for at, expected in ((1032, set()), (1024, {"mbarrier-misuse"}), (1028, {"mbarrier-misuse"})):

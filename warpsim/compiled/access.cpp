@@ -589,8 +589,12 @@ extern "C" int kx_unused_since(Memory* memory, const Warps* warps, const Array* 
 
 namespace {
 
-// The lane that a unit of a row belongs to.
-int lane_of(int line, int64_t unit, int units) { return line % 8 * 4 + unit * 4 / units; }
+// The lane that a unit of a row belongs to: of two, the one with its last element.
+int lane_of(int line, int64_t unit, int units, bool transposed) {
+  if (!transposed) return line % 8 * 4 + unit * 4 / units;
+  const int element = ((unit + 1) * 16 / units - 1) / 2;
+  return element * 4 + line % 8 / 2;
+}
 
 bool may_move(const Memory& memory, const Access& access, int64_t row, const Lanes& lanes,
               bool stores) {
@@ -642,7 +646,7 @@ bool move_matrices(Memory& memory, const Access& access, int matrices, bool tran
     for (int line = 0; line < access.lanes; ++line) {
       const int64_t first = unit_at(memory, lanes.offsets[line]);
       for (int unit = 0; !memory.unordered && unit < units; ++unit) {
-        const int64_t epoch = access.epoch(row, lane_of(line, unit, units));
+        const int64_t epoch = access.epoch(row, lane_of(line, unit, units, transposed));
         if (stores) {
           memory.written[first + unit] = epoch;
         } else {

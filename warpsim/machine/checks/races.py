@@ -18,8 +18,8 @@ from warpsim.machine.memory.arena import Arena
 from warpsim.machine.memory.history import History
 from warpsim.machine.memory.residents import Residents
 
-_MATRIX_LANES = np.arange(32).reshape(8, 4)
-"""The lane that holds each 4 bytes of the 8 rows of a matrix."""
+_ELEMENT_LANES = np.arange(32).reshape(8, 4).repeat(2, axis=1)
+"""The lane that holds each element of 2 bytes of the 8 rows of a matrix."""
 
 
 class Races:
@@ -447,16 +447,22 @@ class Races:
 
     # ldmatrix and stmatrix: the addresses are 8 lanes', the accesses the whole warp's
 
-    def _matrix(self, warps: Warps, offsets: Array) -> tuple[Array, Array, Array]:
-        """(units, warp of each, thread of each) of rows of 16 bytes, [n, rows]."""
+    def _matrix(
+        self, warps: Warps, offsets: Array, transposed: bool
+    ) -> tuple[Array, Array, Array]:
+        """(units, warp of each, thread of each) of rows of 16 bytes, [n, rows]; a unit that two
+        lanes hold is the second one's."""
         units = self.history.units_of(offsets, 16)
         warp = np.broadcast_to(warps.warps[:, None, None], units.shape)
-        lanes = np.repeat(_MATRIX_LANES, units.shape[2] // 4, axis=1)
-        lanes = np.tile(lanes, (units.shape[1] // 8, 1))
+        held = _ELEMENT_LANES.T if transposed else _ELEMENT_LANES
+        last = np.arange(1, units.shape[2] + 1) * 16 // units.shape[2] - 1
+        lanes = np.tile(held[:, last // 2], (units.shape[1] // 8, 1))
         return units, warp, warp * 32 + lanes
 
-    def matrix_read(self, warps: Warps, offsets: Array, site: Site) -> None:
-        units, warp, thread = self._matrix(warps, offsets)
+    def matrix_read(
+        self, warps: Warps, offsets: Array, site: Site, *, transposed: bool
+    ) -> None:
+        units, warp, thread = self._matrix(warps, offsets, transposed)
         writer = self.history.writers(units)
         # Every lane's part goes through other lanes: its own stores are others' to it.
         bad = self.clocks.unordered(warp, np.full(1, -1), writer)
@@ -465,8 +471,10 @@ class Races:
             self._report("read", "wrote", units, bad, thread, writer, site)
         self._note_read(warps, units, warp, thread, site)
 
-    def matrix_write(self, warps: Warps, offsets: Array, site: Site) -> None:
-        units, warp, thread = self._matrix(warps, offsets)
+    def matrix_write(
+        self, warps: Warps, offsets: Array, site: Site, *, transposed: bool
+    ) -> None:
+        units, warp, thread = self._matrix(warps, offsets, transposed)
         for before, epochs in (
             ("wrote", self.history.writers(units)),
             ("read", self.history.readers(units)),

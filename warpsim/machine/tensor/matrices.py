@@ -46,7 +46,7 @@ class MatrixAccess:
             offsets = self._rows(warps, addresses)
         except BadLanes:
             return np.full((warps.count, self.count, 32), 0xFFFFFFFF, np.uint32)
-        machine.races.matrix_read(warps, offsets, site)
+        machine.races.matrix_read(warps, offsets, site, transposed=self.transposed)
         if machine.execution.follows and not machine.shared.readable(offsets, 16):
             self._unwritten(warps, offsets)
         return self._registers(machine.shared.view(8, 2)[offsets // 16])
@@ -83,6 +83,7 @@ class MatrixAccess:
         tiles = fragments.tiles(values)
         if self.transposed:
             tiles = np.ascontiguousarray(tiles.swapaxes(2, 3))
-        warps.machine.races.matrix_write(warps, offsets, self.access.site)
+        races, site = warps.machine.races, self.access.site
+        races.matrix_write(warps, offsets, site, transposed=self.transposed)
         rows = tiles.view(np.uint64).reshape(*offsets.shape, 2)
         warps.machine.shared.scatter(offsets, rows, 8, 2)
