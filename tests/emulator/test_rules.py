@@ -213,6 +213,32 @@ def test_an_accumulator_written_before_its_wait_is_found(schedule: Schedule) -> 
     assert found(wgmma(middle="mov.u32 %r41, 7;", schedule=schedule)) == {"wgmma-registers"}
 
 
+@pytest.mark.parametrize("schedule", [LATE, EARLY], ids=str)
+def test_an_accumulator_read_before_its_wait_is_found(schedule: Schedule) -> None:
+    read, copy = "add.u32 %r44, {0}, 1;", "mov.u32 %r45, %r41;"
+    for middle in (read.format("%r41"), copy + read.format("%r45"), "st.shared.b32 [%r1], %r42;"):
+        assert "wgmma-registers" in found(wgmma(middle=middle, schedule=schedule))
+    assert found(wgmma(middle=copy + read.format("%r2"), schedule=schedule)) == set()
+
+
+def test_a_later_products_accumulators_are_not_covered_by_the_wait_for_one_before() -> None:
+    later = WGMMA.split("FENCE")[1].split("MIDDLE")[0].replace("%r4", "%r5")
+    middle = "mov.u32 %r50, 0; mov.u32 %r51, 0; mov.u32 %r52, 0; mov.u32 %r53, 0;" + FENCE + later
+    middle += "wgmma.wait_group.sync.aligned 1; add.u32 %r60, READ, 1;"
+    assert found(wgmma(middle=middle.replace("READ", "%r41"))) == set()
+    assert found(wgmma(middle=middle.replace("READ", "%r51"))) == {"wgmma-registers"}
+
+
+def test_registers_of_a_that_change_before_the_wait_are_found() -> None:
+    in_registers = "{%r45, %r46, %r47, %r48}, %d10, %p3, 1, 1, 0;"
+    text = WGMMA.replace("%d10, %d10, %p3, 1, 1, 0, 0;", in_registers)
+    text = text.replace("FENCE", "".join(f"mov.u32 %r4{i}, 0;" for i in range(5, 9)) + FENCE)
+    for middle, expected in (("", set()), ("mov.u32 %r46, 7;", {"wgmma-registers"})):
+        body = "mov.u32 %r1, s;" + text.replace("MIDDLE", middle)
+        result = run(ptx(body, shared=SHARED, target="sm_90a"), {}, threads=128, schedule=LATE)
+        assert found(result) == expected
+
+
 def test_a_missing_wgmma_fence_is_found() -> None:
     assert found(wgmma(fence="")) == {"missing-wgmma-fence"}
 

@@ -447,9 +447,7 @@ class Races:
 
     # ldmatrix and stmatrix: the addresses are 8 lanes', the accesses the whole warp's
 
-    def _matrix(
-        self, warps: Warps, offsets: Array, transposed: bool
-    ) -> tuple[Array, Array, Array]:
+    def _matrix(self, warps: Warps, offsets: Array, transposed: bool) -> tuple[Array, Array, Array]:
         """(units, warp of each, thread of each) of rows of 16 bytes, [n, rows]; a unit that two
         lanes hold is the second one's."""
         units = self.history.units_of(offsets, 16)
@@ -459,9 +457,7 @@ class Races:
         lanes = np.tile(held[:, last // 2], (units.shape[1] // 8, 1))
         return units, warp, warp * 32 + lanes
 
-    def matrix_read(
-        self, warps: Warps, offsets: Array, site: Site, *, transposed: bool
-    ) -> None:
+    def matrix_read(self, warps: Warps, offsets: Array, site: Site, *, transposed: bool) -> None:
         units, warp, thread = self._matrix(warps, offsets, transposed)
         writer = self.history.writers(units)
         # Every lane's part goes through other lanes: its own stores are others' to it.
@@ -471,9 +467,7 @@ class Races:
             self._report("read", "wrote", units, bad, thread, writer, site)
         self._note_read(warps, units, warp, thread, site)
 
-    def matrix_write(
-        self, warps: Warps, offsets: Array, site: Site, *, transposed: bool
-    ) -> None:
+    def matrix_write(self, warps: Warps, offsets: Array, site: Site, *, transposed: bool) -> None:
         units, warp, thread = self._matrix(warps, offsets, transposed)
         for before, epochs in (
             ("wrote", self.history.writers(units)),

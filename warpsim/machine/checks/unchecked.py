@@ -39,12 +39,8 @@ class Unchecked(Races):
     def source(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         """Not a finding."""
 
-    def matrix_read(
-        self, warps: Warps, offsets: Array, site: Site, *, transposed: bool
-    ) -> None:
+    def matrix_read(self, warps: Warps, offsets: Array, site: Site, *, transposed: bool) -> None:
         """Not a finding."""
 
-    def matrix_write(
-        self, warps: Warps, offsets: Array, site: Site, *, transposed: bool
-    ) -> None:
+    def matrix_write(self, warps: Warps, offsets: Array, site: Site, *, transposed: bool) -> None:
         """Not a finding."""

@@ -101,7 +101,7 @@ NAMES: dict[str, str] = {
     "shuffle-source": "a value that a shuffle takes from a lane that does not take part in it",
     "member-mask": "a member mask without the lane that executes the instruction",
     "tcgen05-group": "cta_group::1 and cta_group::2 in one kernel",
-    "wgmma-registers": "an accumulator written while a wgmma has it",
+    "wgmma-registers": "registers of a wgmma in flight written, or its accumulators read",
     "missing-wgmma-fence": "registers of a wgmma written since the last wait, with no wgmma.fence "
     "between",
     "hang": "no warp can go on",

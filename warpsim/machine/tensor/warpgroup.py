@@ -24,6 +24,11 @@ from warpsim.machine.sync.gates import Fragment, PendingWait
 from warpsim.machine.tensor.matrix_operands import K_BYTES, Matrix, fetch, span
 from warpsim.machine.tensor.products import METADATA, meaningless, metadata
 from warpsim.machine.tensor.wgmma import ROWS, Wgmma, from_registers, product
+from warpsim.machine.tensor.wgmma_registers import (
+    EarlyReads,
+    report_changed_a,
+    report_early_read,
+)
 from warpsim.machine.wave.machine import Machine, WarpSet
 
 
@@ -77,7 +82,7 @@ class Warpgroups:
         """The same, of each instruction."""
         self.behind: dict[Wgmma, bool] = {}
         """Whether its registers are computed behind the fence before it."""
-
+        self.reads = EarlyReads()
         self._members: dict[WarpSet, list[Members]] = {}
 
     def members(self, warps: WarpSet) -> list[Members]:
@@ -132,6 +137,7 @@ def join(warps: WarpSet, wgmma: Wgmma) -> None:
     state = machine.state(Warpgroups)
     to, words = state.target(machine, wgmma), machine.registers.words
     behind = state.behind_fence(machine, wgmma)
+    early = state.reads.behind(machine, wgmma.site, [to.slots])
     fenced, groups, to_be_read = state.fenced, state.groups, wgmma.a_in_registers
     for first, members in state.members(warps):
         every = state.joining.setdefault((first, number), [])
@@ -140,7 +146,7 @@ def join(warps: WarpSet, wgmma: Wgmma) -> None:
             joining.places[index] = place
             if index == 0:
                 joining.operands = _operands(machine, wgmma, place)
-            if to_be_read and not machine.late:
+            if to_be_read:
                 joining.a[index] = _a_registers(machine, wgmma, place)
             if wgmma.sparsity is not None:
                 selector = np.broadcast_to(machine.value(wgmma.sparsity.slot, place), 32)
@@ -155,6 +161,7 @@ def join(warps: WarpSet, wgmma: Wgmma) -> None:
             if not is_taken:
                 mine.take(to, words, place)
             groups.add(place, joining.operation)
+            report_early_read(machine, early, place)
             if wgmma.commits:
                 groups.commit(place)
             if len(joining.places) == WARPS:
@@ -265,7 +272,11 @@ def _issue(machine: Machine, wgmma: Wgmma, joining: Joining) -> None:
         if a is not None:
             left = fetch(machine, issuer, cta, a)
         elif machine.late:  # so that a register changed before the wait shows
-            left = from_registers(wgmma, [_a_registers(machine, wgmma, place) for place in places])
+            now = [_a_registers(machine, wgmma, place) for place in places]
+            for index, place in enumerate(places):
+                if (now[index] != joining.a[index]).any():
+                    report_changed_a(machine, wgmma, place)
+            left = from_registers(wgmma, now)
         else:
             left = from_registers(wgmma, [joining.a[index] for index in range(WARPS)])
         _multiply(machine, wgmma, operation.to, places, left, right, operands.accumulate, where)
@@ -358,6 +369,9 @@ class WgmmaWait(PendingWait):
             if changed.any():
                 self._report(machine, place, int(changed.any(axis=1).sum()))
             mine.give_back(rows, writing, words, place)
+        if writing:
+            slots = [to.slots for to in writing]
+            report_early_read(machine, state.reads.behind(machine, self.site, slots), place)
         state.fenced.discard(place)
         # What the MMAs have read may be overwritten by whoever hears of this.
         first, _ = _position(machine, place)
