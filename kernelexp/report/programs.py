@@ -59,6 +59,7 @@ def render(executed: Executed, verbose: bool = False) -> Iterator[Block]:
 def _place(mistake: Mistake) -> str:
     parts = [f"in {mistake.kernel}"] if mistake.kernel else []
     parts += [f"at {mistake.where}"] if mistake.where else []
+    parts += [f"inlined at {mistake.inlined}"] if mistake.inlined else []
     if mistake.launch:
         parts += [f"launch {mistake.launch}"]
         parts += [f"stream {mistake.stream}"] if mistake.stream else []

@@ -23,6 +23,7 @@ from kernelexp.model.errors import UsageError, join
 from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import full_name
+from warpsim.machine.core.site import CALLERS
 from warpsim.runtime.capturing import CapturedLaunch, LaunchChoice
 from warpsim.runtime.launching import Destroyed
 from warpsim.runtime.reports import MISTAKES, Caught, KernelTotals, Remark, Report
@@ -86,6 +87,8 @@ class Mistake(msgspec.Struct, frozen=True, kw_only=True):
     file: str = ""
     line: int = 0
     """Of the kernel's source, or of the call."""
+    inlined: str = ""
+    """Where the function that the line is of was inlined, the outermost line first."""
     call: str = ""
     """Where the kernel was launched."""
     launch: int = 0
@@ -390,6 +393,7 @@ def _of_kernel(caught: Caught, lines: Mapping[tuple[int, ...], CallSite], named:
         kernel=full_name(caught.kernel),
         file=own.file if own else "",
         line=own.line if own else 0,
+        inlined=own.caller.place(CALLERS - 1) if own and own.caller else "",
         call=str(call) if call else "",
         launch=caught.launch,
         stream=caught.stream,

@@ -170,6 +170,21 @@ def test_a_copy_with_zeros_behind_it_reads_what_it_copies_only(size, names):
     assert names or arrays["out"].tolist() == [1, 2, 3, 0]
 
 
+@pytest.mark.parametrize(
+    ("place", "size", "names"),
+    [(0, 12, set()), (4, 8, {"misaligned"}), (4, 0, set()), (4, 16, {"misaligned"})],
+)
+def test_a_copy_of_a_part_is_aligned_as_the_whole_is(
+    place: int, size: int, names: set[str]
+) -> None:
+    body = f"""
+    setp.ne.u32 %p0, %t, 0; mov.u32 %r0, s; @%p0 bra END;
+    cp.async.cg.shared.global [%r0], [%in+{place}], 16, {size}; cp.async.wait_all; END:
+    """
+    arrays = {"in": np.arange(8, dtype=np.uint32)}
+    assert found(run(ptx(body, ["in"], shared=SHARED), arrays)) == names
+
+
 def test_constants_and_parameters_cannot_be_stored_to():
     body = "mov.u64 %d0, c; st.global.b32 [%d0], %t;"
     text = ptx(body, extra=".const .align 4 .b8 c[4] = {1, 2, 3, 4};")

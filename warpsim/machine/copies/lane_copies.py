@@ -56,7 +56,7 @@ class LaneCopy:
         machine.execution.tally(write.site.number).add(cost)
         whole: Array = wanted & (kept >= self.size)
         reads = [(source, self.read, self._inside(warps, source, self.read, whole))]
-        parts = wanted & ~whole  # lanes that read their first bytes only
+        parts = self._aligned(warps, source, wanted & ~whole)  # that read their first bytes only
         for at in range(int(kept[parts].max(initial=0))):
             place = source + source.dtype.type(at)
             reads.append(
@@ -94,6 +94,18 @@ class LaneCopy:
         m: Mask = True if wanted.all() else wanted
         result = warps.machine.global_space.within(warps, source, access, m)
         return np.zeros(wanted.shape, bool) if result is None else result[1]
+
+    def _aligned(self, warps: WarpSet, source: Array, parts: Array) -> Array:
+        """Lanes that read in part, but from an address as for the whole."""
+        space = warps.machine.global_space
+        if not parts.any():
+            return parts
+
+        def check(offsets: Array, m: Mask) -> None:
+            space.aligned(warps, offsets, self.read, m)
+
+        placed = space.within(warps, source, self.byte, parts, check)
+        return np.zeros_like(parts) if placed is None else warps.active(placed[1])
 
     def _begin_reads(self, warps: WarpSet, reads: list[tuple[Array, AccessKind, Mask]]) -> None:
         """Checks now what the copy will read later."""
