@@ -8,7 +8,9 @@ from harness import found, ptx, run
 
 import warpsim as emulator
 from warpsim.launch import Launch, Pointer
-from warpsim.machine.memory.execution import MAX_RESIDENT_WARPS
+from warpsim.machine.memory.execution import MAX_RESIDENT_WARPS, Execution
+from warpsim.modules import entry_of
+from warpsim.schedule import Schedule
 
 THREADS = 1024
 WAVE = MAX_RESIDENT_WARPS * 32 // THREADS
@@ -40,6 +42,17 @@ ld.global.b32 %r2, [%d1]; add.u32 %r5, %r5, %r2;
 add.u32 %r4, %r4, 1; setp.lt.u32 %p0, %r4, {CTAS}; @%p0 bra ADD;
 st.global.b32 [%out], %r5;
 """
+
+
+def resident(ctas: int, *, judged: bool) -> int:
+    """How many of so many CTAs of a warp are resident at once."""
+    module = emulator.load(ptx("st.global.b32 [%data], %r0;", ["data"]))
+    launch = Launch(
+        entry="k", grid=(ctas, 1, 1), block=(32, 1, 1), arguments=(Pointer(array="data"),)
+    )
+    program = entry_of(module, launch)
+    memory = {"data": np.zeros(1, np.uint32)}
+    return Execution(program.image, launch, memory, frozenset(), Schedule(), judged=judged).resident
 
 
 def arrays() -> dict[str, np.ndarray]:
@@ -117,3 +130,11 @@ def test_the_next_launch_comes_after_all_waves_of_this_one() -> None:
     launch = Launch(entry="k", grid=(CTAS, 1, 1), block=(THREADS, 1, 1), arguments=pointers)
     results = emulator.run_each(module, [launch, launch], given)
     assert [result.findings for result in results] == [(), ()]
+
+
+def test_a_launch_that_nobody_judges_has_larger_waves() -> None:
+    assert resident(10_000, judged=False) > 2 * resident(10_000, judged=True)
+
+
+def test_a_short_launch_that_nobody_judges_has_waves_for_several_processes() -> None:
+    assert resident(1_000, judged=False) < 1_000 / 2

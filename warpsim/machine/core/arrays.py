@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import mmap
 from typing import Any, Literal, TypeAlias
@@ -35,16 +36,21 @@ NORESERVE = 0x4000
 _LARGE = 1 << 20
 
 
-def sparse_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+def sparse_zeros(shape: tuple[int, ...], dtype: DTypeLike, *, dense: bool = False) -> Array:
     """Zeros that take no memory and no time before they are touched, however many they are.
 
-    calloc() clears up to 32 MiB of what was in use before.
+    calloc() clears up to 32 MiB of what was in use before. dense: most of them will be: in huge
+    pages, where the system has any, as small ones take longer to come than to fill.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size < _LARGE:
         return np.zeros(shape, dtype)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NORESERVE
-    return np.frombuffer(mmap.mmap(-1, size, flags=flags), dtype).reshape(shape)
+    memory = mmap.mmap(-1, size, flags=flags)
+    if dense:
+        with contextlib.suppress(OSError):
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, dtype).reshape(shape)
 
 
 def touched_pages(array: Array) -> Array:

@@ -120,7 +120,7 @@ class Clocks:
         """A launch that began before this one and may still run."""
         self.agents = self.launched + 1
         agents = 2 * self.agents
-        self.seen = sparse_zeros((warps, agents), np.int64)
+        self.seen = sparse_zeros((warps, agents), np.int64, dense=True)
         """By warp; a row has every agent twice, the second time what was also acquired formally."""
         self.wide = np.zeros(warps, bool)
         """Which warps may have seen what warps of other CTAs did."""

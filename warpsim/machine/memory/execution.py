@@ -38,6 +38,12 @@ MAX_RESIDENT_WARPS = 2048
 RESIDENT_WARPS = 256
 """The same where CTAs can't wait for each other: registers and clocks of more fit no cache, which
 made SGEMM of 384 x 384 take 1.57 s with 2,048 and 0.80 s with 256."""
+QUICK_WARPS, QUICK_BYTES, QUICK_WAVES = 1024, 4 << 20, 8
+"""The same of launches that nobody judges, which have no clocks: as many whose registers take so
+many bytes, in so many waves at least, for processes to share. What each wave costs counts for more
+there than caches do: unjudged saxpy of 1 M takes 200 ms with 1,024 and 390 ms with 256."""
+DENSE = 256
+"""Bytes of global memory per thread of a launch up to which it is taken to use most of it."""
 AFTERMATH = 100_000
 """Warp instructions that a launch which has gone wrong may yet execute, besides as many as it had
 executed by then: loaded poison may count a loop."""
@@ -150,8 +156,10 @@ class Execution:
         }
         """Constant banks, as bytes."""
         self.warps = self.resident * self.warps_per_cta
+        size = len(self.world.arena.data)
         self.history = History(
-            len(self.world.arena.data), image.global_unit, 1, (self.warps, self.resident)
+            *(size, image.global_unit, 1, (self.warps, self.resident)),
+            dense=size <= DENSE * self.threads * self.grid_ctas,
         )
         """Who wrote to global memory, and read from it."""
         self.registers = RegisterFile(image.table, self.warps)
@@ -185,8 +193,12 @@ class Execution:
         return Fatal() if self._first or self._faults > MOST_FAULTS else BadLanes(lanes)
 
     def _resident(self) -> int:
-        registers = len(self.image.slots) * 128 * self.warps_per_cta
+        of_a_warp = max(1, len(self.image.slots) * 128)
+        registers = of_a_warp * self.warps_per_cta
         warps = MAX_RESIDENT_WARPS if self.image.polls else RESIDENT_WARPS
+        if not (self.image.polls or self.follows):
+            every = self.grid_ctas * self.warps_per_cta
+            warps = max(warps, min(QUICK_WARPS, QUICK_BYTES // of_a_warp, every // QUICK_WAVES))
         most = warps // self.warps_per_cta
         if self._card is not None and self.image.polls:
             most = self._card.holds(self.warps_per_cta, self.layout.packed)

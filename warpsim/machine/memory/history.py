@@ -41,11 +41,20 @@ class History:
     waves.
     """
 
-    def __init__(self, size: int, unit: int, columns: int, residents: tuple[int, int]) -> None:
-        """residents: warps, and CTAs, that are resident at once."""
+    def __init__(
+        self,
+        size: int,
+        unit: int,
+        columns: int,
+        residents: tuple[int, int],
+        *,
+        dense: bool = False,
+    ) -> None:
+        """residents: warps, and CTAs, that are resident at once; dense: whether most of the arena
+        will be accessed."""
         units = size // unit
         self.unit = unit
-        self.written = sparse_zeros((units,), np.int64)
+        self.written = sparse_zeros((units,), np.int64, dense=dense)
         self.relaxed = sparse_zeros((units,), np.int64)
         """By whom each was last written in a way that may meet others of its kind: it counts if
         nobody has written since."""
@@ -60,7 +69,7 @@ class History:
         self.warps, self.ctas = residents
         self.launched = columns + 5
         """For the reads of a launch that may still run."""
-        self.read = sparse_zeros((columns + 6, units), np.int64)
+        self.read = sparse_zeros((columns + 6, units), np.int64, dense=dense)
         """By column."""
         self.uses = np.zeros(columns + 7, np.int64)
         """How many columns have any reader, and which."""
