@@ -69,6 +69,33 @@ def test_a_flag_seen_by_a_relaxed_load_is_acquired_by_a_fence() -> None:
     assert warned(handover(wait=relaxed, after="membar.cta;")) == {"missing-acquire"}
 
 
+WORD = "mov.u64 %d2, 4294967303; st.volatile.global.u64 [%flag], %d2;"
+HALVES = "st.volatile.global.u32 [%flag+4], 1; st.volatile.global.u32 [%flag], 7;"
+
+
+@pytest.mark.parametrize(
+    ("store", "load", "names"),
+    [
+        (WORD, "ld.volatile.global.u64 %d0, [%flag];", set()),
+        (HALVES, "ld.volatile.global.u64 %d0, [%flag];", {"race"}),
+        (HALVES, "ld.volatile.global.v2.u32 {%r1, %r2}, [%flag]; mov.b64 %d0, {%r1, %r2};", set()),
+    ],
+)
+def test_a_poll_of_a_word_that_two_stores_make_may_see_one_of_them(
+    store: str, load: str, names: set[str]
+) -> None:
+    body = f"""
+    mov.u32 %r0, %ctaid.x; setp.ne.u32 %p0, %r0, 0;
+    @%p0 bra POLL;
+    {store} bra END;
+    POLL: {load} shr.u64 %d1, %d0, 32; setp.eq.u64 %p2, %d1, 0; @%p2 bra POLL;
+    st.global.u64 [%out], %d0;
+    END:
+    """
+    arrays = {name: np.zeros(1, np.uint64) for name in ("flag", "out")}
+    assert found(run(ptx(body, list(arrays)), arrays, grid=2, threads=1)) == names
+
+
 def test_a_barrier_hands_over_what_one_thread_has_acquired() -> None:
     elected = HANDOVER.replace("READS:", "READS: @%p1 bra MEET;").replace(
         "AFTER", "FENCE MEET: bar.sync 0;"

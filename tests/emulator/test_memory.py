@@ -225,6 +225,27 @@ def test_a_copy_of_what_nobody_wrote_names_where_that_comes_from():
     )
 
 
+@pytest.mark.parametrize(
+    ("load", "store", "names"),
+    [
+        ("ld.global.u32 %r1, [%x+4];", "st.global.u32 [%y], %r1;", {"uninitialised-read"}),
+        ("ld.global.u32 %r1, [%x+4];", "st.global.v2.u32 [%y], {%t, %r1};", set()),
+        ("ld.global.u64 %d0, [%x];", "st.global.u64 [%y], %d0;", set()),
+        ("ld.global.u64 %d0, [%x+8];", "st.global.u64 [%y], %d0;", {"uninitialised-read"}),
+        (
+            "ld.global.u32 %r1, [%x+4]; add.u32 %r1, %r1, 1;",
+            "st.global.v2.u32 [%y], {%t, %r1};",
+            {"uninitialised-read"},
+        ),
+    ],
+)
+def test_the_padding_of_a_record_may_be_copied_with_it(load, store, names):
+    """As nvcc copies the end of {double, int}; of x, only the first word is written."""
+    text = ptx(f"st.global.u32 [%x], 1; {load} {store}", ["x", "y"])
+    arrays = {"x": np.zeros(4, np.uint32), "y": np.zeros(2, np.uint32)}
+    assert found(run(text, arrays, threads=1, unwritten=["x"])) == names
+
+
 def test_a_sum_with_what_nobody_wrote_names_the_array_that_lacks_it():
     """As in a block's reduction: the sum is written, and one of its terms never was."""
     body = """

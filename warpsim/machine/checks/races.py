@@ -8,6 +8,7 @@ import numpy as np
 
 from warpsim.machine.checks.race_reports import Conflict, RaceReports, first_of
 from warpsim.machine.checks.repeats import Repeats
+from warpsim.machine.checks.torn import TornLoads
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.asynchronous import Issuer
 from warpsim.machine.core.clocks import SITE, SLOTS, THREAD, THREAD_BITS, TIME, Clocks
@@ -53,6 +54,7 @@ class Races:
         after the load comes after that store, too, though after nothing else that its thread did:
         PTX's causality order begins with an observation (memory consistency model, "Observation
         Order" and "Causality Order")."""
+        self._torn = TornLoads()
         self._narrow: set[int] = set()
         """Numbers of instructions whose relaxed accesses are of the scope of a CTA."""
         self._columns: dict[int, Array] = {}
@@ -218,6 +220,10 @@ class Races:
         bad = self._contend(units, warp, thread)
         if bad.any():
             self._meets_ordinary("read", units, bad, thread, access.site)
+            torn = self._torn.of(self.history, units, bad, access)
+            if torn.any():
+                epochs = self.history.writers(units)
+                self._report("read", "wrote", units, torn, thread, epochs, access.site)
         if not self._meets_narrow("read", units, bad, thread, access) and bad.any():
             self._note_observed(units, bad, thread, access.site)
         self._note_poll(units, thread, access.site)
@@ -242,6 +248,7 @@ class Races:
         """A volatile or relaxed store, or an atomic: it may meet others of its kind, and loads that
         poll it, but no ordinary access."""
         history, bad, site = self.history, self._contend(units, warp, thread), access.site
+        self._torn.stored(access)
         if bad.any():
             self._meets_ordinary("written", units, bad, thread, site)
         self._meets_narrow("written", units, bad, thread, access)

@@ -3,7 +3,8 @@
 A load marks its registers. From then on, until no register is marked any more, each instruction
 hands the marks on: a copy stays a copy, what is computed from a mark is marked as computed. It is a
 finding if a marked value decides a branch, is an address, goes where it can't be followed, or if a
-computed one is stored to global memory. Stores of other marked values leave memory unwritten.
+computed one is stored to global memory, or by one store nothing but copies. Stores of other marked
+values leave memory unwritten: of a record that is copied, the padding is.
 """
 
 from __future__ import annotations
@@ -228,6 +229,7 @@ class Undefined:
     def store(self, offsets: Array, element: int, m: Mask, state: Array, into_global: bool) -> None:
         """After a store of marked values: what it leaves unwritten, or makes of them."""
         storing, self._storing = self._storing, []
+        whole = _whole(storing, element) if into_global else None
         for index, (marks, origin) in enumerate(storing):
             every = np.broadcast_to(marks, offsets.shape)
             marked = (every != 0) if m is True else (every != 0) & m
@@ -237,9 +239,13 @@ class Undefined:
                 self._report(origin, "is computed with, and the result stored to global memory")
                 continue
             at = offsets[marked][:, None] + index * element + np.arange(element)
-            at = at[(every[marked][:, None] >> np.arange(element) & 1).astype(bool)]
-            state[at] = UNWRITTEN
-            (self._stored if into_global else self._handed_on).append((at, origin))
+            chosen = (every[marked][:, None] >> np.arange(element) & 1).astype(bool)
+            state[at[chosen]] = UNWRITTEN
+            if whole is None:
+                self._handed_on.append((at[chosen], origin))
+            else:
+                chosen &= np.broadcast_to(whole, marked.shape)[marked][:, None]
+                self._stored.append((at[chosen], origin))
 
     def expect(self, site: Site, slots: list[int], place: int, early: Callable[[], None]) -> None:
         """A warp has issued a load of these registers, for which it has to wait; `early` is called
@@ -321,6 +327,15 @@ class Undefined:
         what = byte or f"global address {copied.address:#x}"
         where = self.sites[copied.site].where()
         return f"{read} or only with a copy of what nobody wrote: {what}, read at {where}"
+
+
+def _whole(storing: list[tuple[Array, Origin]], element: int) -> Array:
+    """For which lanes nothing of what they store was ever written. Where a part was, the rest may
+    be padding: nvcc copies records word by word, and several words at once."""
+    full = (1 << min(element, 8)) - 1
+    return np.bitwise_and.reduce(
+        np.broadcast_arrays(*((marks & full) == full for marks, _ in storing)), axis=0
+    )
 
 
 def _of_any(marks: Array, active: Array, members: Array) -> Array:
