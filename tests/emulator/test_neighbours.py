@@ -34,6 +34,13 @@ def test_a_cta_ends_after_its_neighbour_has_read(seed: int) -> None:
     assert names(body, schedule) == {"remote-cta-exited"}
 
 
+def test_the_use_that_a_cta_does_not_wait_for_is_named() -> None:
+    body = f"st.shared.u32 [%r1], %t; {SYNC}\n{READ}\nst.shared.u32 [%r1], %r5;"
+    text = ptx(PEER + body, shared=SHARED, target="sm_90a")
+    finding, *_ = run(text, {}, grid=2, cluster=2, schedule=LATE).findings
+    assert text.splitlines()[finding.line - 1] == READ
+
+
 def test_the_last_barrier_needs_no_release() -> None:
     relaxed = "barrier.cluster.arrive.relaxed.aligned;" + WAIT
     assert names("st.shared.u32 [%r1], %t;" + SYNC + READ + relaxed) == set()

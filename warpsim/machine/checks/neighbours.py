@@ -20,6 +20,9 @@ class Neighbours:
         """By CTA and warp; 0: never."""
         self._users: dict[int, list[int]] = {}
         """Of each CTA, in the order in which they first did."""
+        self._sites: dict[tuple[int, int], Site] = {}
+        """Where a warp has used a CTA's memory, by CTA and warp: the last that was not an arrival
+        made by compiled code."""
 
     def use(self, place: int, cta: int, site: Site) -> None:
         """A warp uses the shared memory of a CTA, which may be its own."""
@@ -29,6 +32,7 @@ class Neighbours:
             self.reach(place, cta, site)
             self._users.setdefault(cta, []).append(place)
         self.last[cta, place] = self._clocks.now
+        self._sites[cta, place] = site
 
     def reach(self, place: int, cta: int, site: Site) -> None:
         """A finding if a warp sends something to a CTA that may not have begun."""
@@ -60,6 +64,7 @@ class Neighbours:
                 self._residents.execution.findings.add(
                     "remote-cta-exited",
                     f"CTA {cta.number} may end before {self._residents.warp_name(place)} has used "
-                    "its shared memory: it waits for nothing that comes after.",
+                    "its shared memory here: it waits for nothing that comes after.",
+                    self._sites[cta.place, place],
                     cta=cta.number,
                 )
