@@ -46,7 +46,7 @@ AREAS = {
     "copies": {
         "cp_async_stages": RACE,
         "cp_async_others": RACE,
-        "cuda_pipeline": "",
+        "cuda_pipeline": RACE,
         "cg_memcpy": RACE,
         "expect_bytes": UNWRITTEN,
         "proxy_fence": "missing-proxy-fence",
@@ -103,7 +103,7 @@ IN_HELPERS = {
     "tcgen05_commit": "tcgen05.cuh:24",
 }
 """Where the line is one of a helper."""
-RARE = ("volatile_warp", "cuda_pipeline")
+RARE = ("volatile_warp",)
 """Found under three schedules."""
 BY_RESULT = ("warp_trips",)
 """Found by the result only."""

@@ -151,6 +151,23 @@ static void fill_registered(int written) {
   cudaGetLastError();
 }
 
+static char* block(size_t bytes) { return (char*)malloc(bytes); }
+
+// Up to the last byte, from the middle too, after blocks that were freed.
+static void use_blocks(char* large) {
+  for (size_t bytes : {1 << 20, 400000, 4096, 24, 8, 1}) {
+    char *one = block(bytes), *freed = block(bytes), *other = block(bytes);
+    memset(one, 1, bytes), free(freed);
+    cudaMemcpy(large, one, bytes, cudaMemcpyHostToDevice);
+    cudaMemcpy(other, large, bytes, cudaMemcpyDeviceToHost);
+    cudaMemcpy(other + bytes / 2, large, bytes - bytes / 2, cudaMemcpyDeviceToHost);
+    free(one), free(other);
+  }
+  float on_stack[64];
+  cudaMemset(large, 0, 2 << 20);
+  cudaMemcpy(on_stack, large, sizeof(on_stack), cudaMemcpyDeviceToHost);
+}
+
 int main(int, char** words) {
   const char* mistake = words[1];
   auto is = [&](const char* name) { return !strcmp(mistake, name); };
@@ -158,6 +175,8 @@ int main(int, char** words) {
   cudaMemcpyToSymbol(factors, coefficients, sizeof(coefficients));
   cudaMalloc(&data, sizeof(host));
   cudaMalloc(&more, sizeof(host));
+  char* large;
+  cudaMalloc(&large, 2 << 20);
   cudaMallocHost(&pinned, sizeof(host));
   pinned[5] = 0;
   fill<<<1, 128>>>(data, N);
@@ -175,6 +194,10 @@ int main(int, char** words) {
   if (is("copy-unwritten")) cudaMemcpy(host, more, sizeof(host), cudaMemcpyDeviceToHost);
   if (is("wrong-kind")) cudaMemcpy(host, data, sizeof(host), cudaMemcpyHostToDevice);
   if (is("copy-unmapped")) cudaMemcpy(data, unmapped(), sizeof(host), cudaMemcpyHostToDevice);
+  if (is("past-block")) cudaMemcpy(block(sizeof(host) - 64), data, sizeof(host), cudaMemcpyDeviceToHost);
+  if (is("past-inside")) cudaMemcpy(block(sizeof(host)) + 128, data, sizeof(host), cudaMemcpyDeviceToHost);
+  if (is("past-large-block")) cudaMemcpy(large, block(1 << 20), (1 << 20) + 4096, cudaMemcpyHostToDevice);
+  if (is("whole-blocks")) use_blocks(large);
   if (is("early-read")) fill<<<1, 128>>>(pinned, N), host[0] = pinned[5];
   if (is("late-read")) fill<<<1, 128>>>(pinned, N), cudaDeviceSynchronize(), host[0] = pinned[5];
   if (is("early-write")) cudaMemcpyAsync(data, pinned, sizeof(host), cudaMemcpyDefault), pinned[5] = 1;
@@ -208,7 +231,7 @@ int main(int, char** words) {
   cudaMemcpy(host, data, sizeof(host), cudaMemcpyDeviceToHost);
   printf("%g %d %d\n", host[N - 1], counted, shared_by_all);
   if (!is("leak")) cudaFree(more);
-  cudaFree(data);
+  cudaFree(data), cudaFree(large);
   cudaFreeHost(pinned);
   return is("failure") ? 3 : 0;
 }

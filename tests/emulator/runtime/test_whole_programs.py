@@ -35,6 +35,9 @@ PLANTED = {
     "copy-unwritten": ("uninitialised-copy", ""),
     "wrong-kind": ("wrong-direction", ""),
     "copy-unmapped": ("copy-out-of-bounds", ""),
+    "past-block": ("copy-out-of-bounds", ""),
+    "past-inside": ("copy-out-of-bounds", ""),
+    "past-large-block": ("copy-out-of-bounds", ""),
     "early-read": ("host-race", ""),
     "early-write": ("host-race", ""),
     "device-read": ("host-access", ""),
@@ -79,6 +82,10 @@ def test_a_program_without_a_mistake_has_no_finding_and_its_own_output(run: Exec
     assert (executed.mistakes, executed.returncode) == ((), 0)
     # 2 * 99 + 1; 7 and two CTAs of 32 threads; 1 and the same.
     assert output == "199 71 65\n"
+
+
+def test_blocks_of_malloc_may_be_copied_up_to_their_last_byte(run: Exec) -> None:
+    assert run("whole-blocks")[0].mistakes == ()
 
 
 @pytest.mark.parametrize("word", PLANTED)

@@ -1,12 +1,19 @@
 #include "copies.hpp"
 
+#include <dlfcn.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 
 #include "ordering.hpp"
 #include "streams.hpp"
+
+// Of glibc from 2.32 on.
+extern "C" char __libc_single_threaded __attribute__((weak));
 
 namespace warpsim {
 namespace {
@@ -49,6 +56,78 @@ bool is_mapped(const Side& side, uint64_t size, const std::string& what) {
   report("copy-out-of-bounds", what + " " + counted(size) + " at " + hex(address) +
                                    ": memory of the host that is not there, or not any more.");
   return false;
+}
+
+constexpr uint64_t kChunkHeader = 16;  // bytes of a chunk before what the program is given
+constexpr uint64_t kChunkFlags = 7, kChunkBeforeInUse = 1, kChunkMapped = 2;  // of its size
+constexpr int kMostChunks = 1 << 14;  // that are walked over
+
+// malloc.c of glibc: the size of a chunk lies 8 bytes before what it gives, the chunks of the main
+// arena lie one behind the other from the beginning of the heap on.
+uint64_t chunk_size_at(uint64_t chunk) { return *reinterpret_cast<const uint64_t*>(chunk + 8); }
+
+bool is_glibc() {
+  Dl_info info{};
+  void* const found = dlsym(RTLD_DEFAULT, "malloc");
+  if (!found || !dladdr(found, &info) || !info.dli_fname) return false;
+  return std::strstr(info.dli_fname, "/libc.so") || std::strstr(info.dli_fname, "/libc-");
+}
+
+// Where the heap begins, 0 while there is none.
+uint64_t heap_begin() {
+  static uint64_t begin = 0;
+  if (begin) return begin;
+  std::FILE* const maps = std::fopen("/proc/self/maps", "r");
+  char line[512];
+  while (maps && std::fgets(line, sizeof line, maps)) {
+    if (std::strstr(line, "[heap]")) std::sscanf(line, "%" SCNx64, &begin);
+  }
+  if (maps) std::fclose(maps);
+  return begin;
+}
+
+uint64_t end_in_heap(uint64_t chunk, uint64_t end, uint64_t address) {
+  for (int i = 0; i < kMostChunks; ++i) {
+    const uint64_t size = chunk_size_at(chunk) & ~kChunkFlags, next = chunk + size;
+    if (size < 2 * kChunkHeader || size % kChunkHeader || next >= end - kChunkHeader) return 0;
+    if (address < next) {
+      const bool in_use = chunk_size_at(next) & kChunkBeforeInUse;
+      // Its last 8 bytes lie where the next chunk keeps the size of a free one before it.
+      return in_use && address >= chunk + kChunkHeader ? next + 8 : 0;
+    }
+    chunk = next;
+  }
+  return 0;
+}
+
+// The end of the block in use that malloc() has given and that an address lies in, with the bytes
+// that round up its size; 0 where that is not known: the C library is not glibc, the program has
+// several threads, pages of its own are watched, or the block is neither of the main arena nor the
+// beginning of one mapped alone.
+uint64_t end_of_host_block(uint64_t address) {
+  static const bool known = is_glibc();
+  if (!known || has_shared() || !&__libc_single_threaded || !__libc_single_threaded) return 0;
+  const uint64_t heap = heap_begin(), end = reinterpret_cast<uint64_t>(sbrk(0));
+  if (heap && heap <= address && address < end) return end_in_heap(heap, end, address);
+  // A block with a mapping of its own, of which the program gives the beginning.
+  const uint64_t chunk = address - kChunkHeader;
+  if (chunk % kPage || *reinterpret_cast<const uint64_t*>(chunk)) return 0;
+  const uint64_t size = chunk_size_at(chunk);
+  return (size & (kPage - 1)) == kChunkMapped && size > kPage ? chunk + size - kChunkMapped : 0;
+}
+
+// The same where it leaves the block that malloc() has given.
+bool is_within_block(const Side& side, uint64_t size, const std::string& what) {
+  const uint64_t address = address_of(side.pointer), end = end_of_host_block(address);
+  if (!end || address + size <= end) return true;
+  report("copy-out-of-bounds", what + " " + counted(size) + " at " + hex(address) +
+                                   ", where malloc() has given " + counted(end - address) +
+                                   " at most.");
+  return false;
+}
+
+bool is_on_host(const Side& side, uint64_t size, const std::string& what) {
+  return is_mapped(side, size, what) && is_within_block(side, size, what);
 }
 
 // How many bytes of a row nobody has written.
@@ -100,8 +179,8 @@ cudaError_t copy(const char* name, Side to, Side from, Extent extent, cudaMemcpy
       !resolve(from.pointer, reach(from, extent), (called + " reads").c_str(), source)) {
     return cudaErrorInvalidValue;
   }
-  if ((!target.allocation && !is_mapped(to, reach(to, extent), called + " writes")) ||
-      (!source.allocation && !is_mapped(from, reach(from, extent), called + " reads"))) {
+  if ((!target.allocation && !is_on_host(to, reach(to, extent), called + " writes")) ||
+      (!source.allocation && !is_on_host(from, reach(from, extent), called + " reads"))) {
     return cudaErrorInvalidValue;
   }
   if (!fits(target, source, kind)) {

@@ -147,7 +147,14 @@ void show_variables(uint64_t block) {
   show_to_host(live.at(block));
 }
 
+namespace {
+bool is_sharing = false;
+}
+
+bool has_shared() { return is_sharing; }
+
 const Allocation* share(void* host, uint64_t size, const Frames& site) {
+  is_sharing = true;
   const uint64_t before = reinterpret_cast<uint64_t>(host) % kPage, whole = up(before + size);
   const uint64_t first = room(whole);
   if (!first) return nullptr;

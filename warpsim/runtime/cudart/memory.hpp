@@ -60,6 +60,7 @@ void show_variables(uint64_t block);
 // Puts the pages of the program's own memory into device memory, and these where they were: null
 // where there is no room. take_back() ends that, and leaves the program its bytes.
 const Allocation* share(void* host, uint64_t size, const Frames& site);
+bool has_shared();  // whether it ever has
 void take_back(void* host, uint64_t size, uint64_t address, const Frames& site);
 
 // What was freed and lay there, or null.
