@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import multiprocessing
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -131,9 +132,12 @@ def main() -> None:
     sources = [source for source in selected(folder) if options.only in source.stem]
     sources = sources[:: options.every]
     open_ = [source for source in sources if source.stem not in done]
-    with concurrent.futures.ThreadPoolExecutor(options.n) as pool:
-        size = options.graph, options.threads, options.blocks
-        for outcome in pool.map(lambda source: run(source, folder, tools, size), open_):
+    size = options.graph, options.threads, options.blocks
+    context = multiprocessing.get_context("spawn")  # Each forks for the programs that it runs.
+    with concurrent.futures.ProcessPoolExecutor(options.n, context) as pool:
+        futures = [pool.submit(run, source, folder, tools, size) for source in open_]
+        for future in concurrent.futures.as_completed(futures):
+            outcome = future.result()
             done[outcome.name] = outcome
             if options.results:
                 with options.results.open("ab") as file:
