@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -44,8 +44,8 @@ class PublishedStep(msgspec.Struct, frozen=True, kw_only=True):
     """Milliseconds; None where nothing was published, or no time of it."""
 
 
-def steps(project: Project, names: Sequence[str]) -> Iterator[PublishedStep]:
-    for name in names:
+def steps(project: Project, chosen: Sequence[str]) -> Iterator[PublishedStep]:
+    for name in chosen:
         record = _record(name)
         baseline, candidates = project.variants(project.experiments[name])
         before = milliseconds(record.baseline.published)
@@ -55,6 +55,14 @@ def steps(project: Project, names: Sequence[str]) -> Iterator[PublishedStep]:
             label = name if len(candidates) == 1 else f"{name}, {number + 1}"
             after = milliseconds(candidate.arm.published)
             yield PublishedStep(name=label, variants=(baseline, variant), published=(before, after))
+
+
+def names(project: Project, given: Sequence[str] = ()) -> Sequence[str]:
+    """These experiments, or the steps of the history and F1 to F9."""
+    return given or [
+        *(name for name in project.history if project.experiments[name].arch == "sm_100a"),
+        *(f"F{number}" for number in range(1, 10)),
+    ]
 
 
 def _record(name: str) -> Record:
@@ -79,7 +87,7 @@ def model(
 
 
 def row(
-    project: Project, step: PublishedStep, times: dict[str, ModelledTime | KernelexpError]
+    project: Project, step: PublishedStep, times: Mapping[str, ModelledTime | KernelexpError]
 ) -> tuple[str, bool | None, list[float]]:
     """A line; whether the sign is right, where it should be; relative errors of both times."""
     results = [times[project.label(variant)] for variant in step.variants]
@@ -105,18 +113,13 @@ def row(
     return f"{line} {published:+8.1%} {change:+8.1%} {word:9} {off}", right, errors
 
 
-def main() -> None:
-    project = load(ROOT)
-    names = sys.argv[1:] or [
-        *(name for name in project.history if project.experiments[name].arch == "sm_100a"),
-        *(f"F{number}" for number in range(1, 10)),
-    ]
-    chosen = list(steps(project, names))
-    wanted = list(itertools.chain.from_iterable(step.variants for step in chosen))
-    with common.session(project, None, ["problem=10m", "emulation=10m"]) as session:
-        times = model(project, wanted, session)
+def report(
+    chosen: Sequence[PublishedStep], times: Mapping[str, ModelledTime | KernelexpError]
+) -> None:
+    """Prints the steps, and how far off their modelled times are."""
     print(f"{'step':10} {'published ms':>13} {'modelled ms':>13} {'published':>8} {'modelled':>8}")
     signs, errors = [], []
+    project = load(ROOT)
     for step in chosen:
         line, right, off = row(project, step, times)
         print(line)
@@ -128,6 +131,15 @@ def main() -> None:
         print(
             f"times of candidates: {mean:.1%} off on average, bias {statistics.mean(errors):+.1%}"
         )
+
+
+def main() -> None:
+    project = load(ROOT)
+    chosen = list(steps(project, names(project, sys.argv[1:])))
+    wanted = list(itertools.chain.from_iterable(step.variants for step in chosen))
+    with common.session(project, None, ["problem=10m", "emulation=10m"]) as session:
+        times = model(project, wanted, session)
+    report(chosen, times)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,9 @@ class ModelValidation(msgspec.Struct, frozen=True, kw_only=True):
     """Arms without a modelled time, and why."""
 
 
-class _Measured(msgspec.Struct, frozen=True, kw_only=True):
+class MeasuredArm(msgspec.Struct, frozen=True, kw_only=True):
+    """An arm of a record, with the median of its times."""
+
     record: Record
     arm: Arm
     name: str
@@ -87,7 +89,7 @@ def validate(
 ) -> ModelValidation:
     """Models all that records of the chip measured, of these experiments or of all; UsageError
     where there are none."""
-    runs = {record.run: list(_measured(record)) for record in _records(project, chip, experiments)}
+    runs = measured_runs(project, chip, experiments)
     wanted = {arm.name: arm for arms in runs.values() for arm in arms}
     if not wanted:
         raise UsageError(f"no such record of this project was measured on an {chip}.")
@@ -95,9 +97,16 @@ def validate(
     return summarise(chip, list(runs.values()), times, missing)
 
 
+def measured_runs(
+    project: Project, chip: str, experiments: Sequence[str] = ()
+) -> dict[str, list[MeasuredArm]]:
+    """The arms that records of a chip measured, of these experiments or of all, by run."""
+    return {record.run: list(_measured(record)) for record in _records(project, chip, experiments)}
+
+
 def summarise(
     chip: str,
-    runs: Sequence[Sequence[_Measured]],
+    runs: Sequence[Sequence[MeasuredArm]],
     times: Mapping[str, ModelledTime],
     missing: Mapping[str, str],
 ) -> ModelValidation:
@@ -139,13 +148,13 @@ def _records(project: Project, chip: str, experiments: Sequence[str]) -> Iterato
             yield record
 
 
-def _measured(record: Record) -> Iterator[_Measured]:
+def _measured(record: Record) -> Iterator[MeasuredArm]:
     assert record.estimate
     medians = {time.arm: time.median_us for time in record.estimate.times}
     arms = (record.baseline, *(candidate.arm for candidate in record.candidates))
     for name, arm in zip(record.names, arms, strict=False):
         if name in medians:
-            yield _Measured(
+            yield MeasuredArm(
                 record=record,
                 arm=arm,
                 name=_name(record, arm),
@@ -162,10 +171,10 @@ def _name(record: Record, arm: Arm) -> str:
 def _model(
     project: Project,
     session: Session,
-    wanted: Mapping[str, _Measured],
+    wanted: Mapping[str, MeasuredArm],
     chip: str,
 ) -> tuple[dict[str, ModelledTime], dict[str, str]]:
-    def one(measured: _Measured) -> ModelledTime | str:
+    def one(measured: MeasuredArm) -> ModelledTime | str:
         arm = measured.arm
         try:
             variant = project.variant(arm.kernel, arm.arch, arm.axes)
@@ -179,18 +188,19 @@ def _model(
         _, now, time = result[0]
         if time.refused:
             return time.refused
-        return time if _same_code(arm, now) else "its code has changed since."
+        return time if is_same_code(arm, now) else "its code has changed since."
 
     results = dict(zip(wanted, processes.parallel(one, list(wanted.values())), strict=True))
     times = {name: item for name, item in results.items() if not isinstance(item, str)}
     return times, {name: item for name, item in results.items() if isinstance(item, str)}
 
 
-def _same_code(then: Arm, now: Arm) -> bool:
+def is_same_code(then: Arm, now: Arm) -> bool:
+    """Whether a build is what a record measured, as far as registers and sizes tell."""
     return bool(then.build and now.build and then.build.resources == now.build.resources)
 
 
-def _arm(measured: _Measured, time: ModelledTime) -> ModelledArm:
+def _arm(measured: MeasuredArm, time: ModelledTime) -> ModelledArm:
     return ModelledArm(
         experiment=measured.record.experiment,
         kernel=measured.record.kernel,
@@ -200,7 +210,9 @@ def _arm(measured: _Measured, time: ModelledTime) -> ModelledArm:
     )
 
 
-def _pair(first: _Measured, second: _Measured, times: Mapping[str, ModelledTime]) -> ModelledPair:
+def _pair(
+    first: MeasuredArm, second: MeasuredArm, times: Mapping[str, ModelledTime]
+) -> ModelledPair:
     one, other = times[first.name], times[second.name]
     return ModelledPair(
         experiment=first.record.experiment,

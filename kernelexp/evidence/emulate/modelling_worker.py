@@ -88,7 +88,21 @@ def model(job: ModellingJob, watch: Watch) -> ModelledRun:
         return ModelledRun(time=ModelledTime(chip=job.chip, size=job.size, refused=str(fault)))
 
 
-def _model(job: ModellingJob, watch: Watch) -> ModelledRun:
+class SampledLaunch(msgspec.Struct, frozen=True, kw_only=True):
+    """A launch with what its followed CTAs did, ready to be replayed."""
+
+    chosen: Followed
+    samples: list[Any]
+    """warpsim.timing.model.Sample: of the launch itself, or of two smaller ones."""
+    launch: Any
+    """warpsim.timing.model.WholeLaunch."""
+
+
+def follow(job: ModellingJob, watch: Watch) -> SampledLaunch:
+    """Executes the CTAs whose replay gives the time of the launch.
+
+    NotModelled where there is more than one launch, or the CTAs come to no end.
+    """
     from warpsim.timing import chips, model
     from warpsim.timing.errors import NotModelled
 
@@ -115,7 +129,15 @@ def _model(job: ModellingJob, watch: Watch) -> ModelledRun:
         array_bytes=_array_bytes(chosen, sizes),
         tiles=chosen.whole.tiles_per_cta if chosen.loops else 1,
     )
-    modelled = model.model(samples, launch, chip, timeline.INSTRUCTIONS)
+    return SampledLaunch(chosen=chosen, samples=samples, launch=launch)
+
+
+def _model(job: ModellingJob, watch: Watch) -> ModelledRun:
+    from warpsim.timing import chips, model
+
+    sampled = follow(job, watch)
+    chosen, samples = sampled.chosen, sampled.samples
+    modelled = model.model(samples, sampled.launch, chips.find(job.chip), timeline.INSTRUCTIONS)
     recording, replayed, sources = samples[-1].recording, modelled.replayed, _sources(job)
     entry = Path(job.root), Path(job.cubin), job.entries[0]
     roles = critical_path.role_names(*entry, recording, sources)

@@ -109,6 +109,15 @@ def test_lanes_that_wait_for_one_that_never_comes_hang():
     assert "barrier 1: 32 of 64 threads arrived" in result.hang[0].waits_for
 
 
+def test_a_warp_reads_its_number():
+    body = f"mov.u32 %r0, %warpid; {STORE}"
+    both = arrays(96)
+    text_ = ptx(body, ["a", "out"], target="sm_90a")
+    assert "SR_VIRTID" in assemble(text_, "sm_90a")[1]
+    assert not run_sass(text_, "sm_90a", both, threads=96).findings
+    assert (both["out"] == np.arange(96) // 32).all()
+
+
 QUOTIENTS = f"""{COPY} .reg .f32 %f<3>; mov.b32 %f0, %r0; mov.f32 %f1, 0f40400000;
 div.rn.f32 %f2, %f0, %f1; mov.b32 %r0, %f2; shfl.sync.bfly.b32 %r1, %r0, 2, 0x1f, -1;
 add.u32 %r0, %r0, %r1; shfl.sync.bfly.b32 %r1, %r0, 1, 0x1f, -1; add.u32 %r0, %r0, %r1; {STORE}"""

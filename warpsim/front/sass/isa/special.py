@@ -109,16 +109,17 @@ _REGISTERS = {
     "SR_VIRTUALSMID": "smid",
     "SR_SMEMSZ": "total_smem_size",
 }
-_WARPS = "SR_VIRTCFG"
-"""The second byte of which is how many warps there may be."""
+_SECOND_BYTE = {"SR_VIRTCFG": "nwarpid", "SR_VIRTID": "warpid"}
+"""Of which code reads the second byte: how many warps there may be, which of them this is."""
 
 
 def _special(d: SassDecoder, source: object) -> Reader:
     """A special register."""
     slot = _slot(d, source)
     if slot is None:
-        warps = d.slot(registers.SpecialRegister("nwarpid", 32))
-        return lambda R: R[warps] << np.uint32(8)
+        assert isinstance(source, SpecialOperand)
+        byte = d.slot(registers.SpecialRegister(_SECOND_BYTE[source.name], 32))
+        return lambda R: R[byte] << np.uint32(8)
     return lambda R: R[slot]
 
 
@@ -129,7 +130,7 @@ def _slot(d: SassDecoder, source: object) -> int | None:
         return d.slot(registers.Literal(SHARED_WINDOW >> 32, 32))
     if name == "SRZ":
         return d.slot(registers.Literal(0, 32))
-    if name == _WARPS:
+    if name in _SECOND_BYTE:
         return None
     if name not in _REGISTERS:
         raise d.refuse("reads a special register that the emulator does not have")
