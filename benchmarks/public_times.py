@@ -269,11 +269,10 @@ def _signs(own: Sequence[tuple[float, float]], apart: float) -> list[int]:
 
 SAMPLES = "smsp__pcsamp_warps_issue_stalled_"
 QUEUES = {
-    "lg_throttle": "mio_throttle",
     "tex_throttle": "mio_throttle",
     "gmma": "math_pipe_throttle",
 }
-"""The model has one queue for memory; and a wgmma that is refused waits for its pipe."""
+"""The model has no queue for textures; and a wgmma that is refused waits for its pipe."""
 
 
 def stalls(folder: Path) -> None:

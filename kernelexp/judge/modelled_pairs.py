@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -92,20 +92,27 @@ def is_decided(modelled: float, worth: Worth) -> bool:
     )
 
 
-def worth(pairs: Sequence[ModelledPair], part: float = HELD) -> Worth:
+def worth(pairs: Sequence[ModelledPair]) -> Worth:
     """Returns what these pairs, which are equally far apart, imply for others."""
-    return Worth(within=within(pairs, part), resolution=resolution(pairs))
+    return Worth(within=within(pairs), resolution=resolution(pairs))
 
 
 def within(pairs: Sequence[ModelledPair], part: float = HELD) -> float:
-    """The residual that `part` of the pairs do not exceed; each experiment weighs the same."""
-    count = Counter(pair.experiment for pair in pairs)
-    reached = 0.0
-    for pair in sorted(pairs, key=lambda modelled_pair: modelled_pair.residual):
-        reached += 1 / count[pair.experiment]
-        if reached >= part * len(count):
-            return pair.residual
-    return NEVER
+    """The residual that `part` of the pairs do not exceed in `part` of the experiments.
+
+    Pairs of one experiment err alike, so that a new experiment is as likely as one of these to need
+    more than all pairs together do.
+    """
+    residuals = defaultdict(list)
+    for pair in pairs:
+        residuals[pair.experiment].append(pair.residual)
+    needed = [_reached(own, part) for own in residuals.values()]
+    return _reached(needed, part) if needed else NEVER
+
+
+def _reached(values: Sequence[float], part: float) -> float:
+    """The least of these that `part` of them do not exceed."""
+    return sorted(values)[math.ceil(part * len(values) - 1e-9) - 1]
 
 
 def resolution(pairs: Sequence[ModelledPair]) -> float:
@@ -118,23 +125,16 @@ def resolution(pairs: Sequence[ModelledPair]) -> float:
     return NEVER
 
 
-def part_to_hold(pairs: Sequence[ModelledPair]) -> float:
-    """The smallest part of residuals whose width holds HELD of the ratios of other experiments."""
-    parts = [percent / 100 for percent in range(50, 100)]
-    enough = HELD * len(pairs)
-    return next((x for x in parts if leave_one_out(pairs, x).inside >= enough), parts[-1])
-
-
 def errors_apart(pairs: Sequence[ModelledPair]) -> tuple[ErrorsApart, ...]:
     """Returns intervals and decisions by how far apart two variants are, and their worth for
     experiments that had no part in them."""
     result = []
-    for name, (part, left) in _left_out(pairs).items():
+    for name, left in _left_out(pairs).items():
         own = [pair for pair in pairs if pair.apart == name]
         result.append(
             ErrorsApart(
                 apart=name,
-                worth=worth(own, part),
+                worth=worth(own),
                 pairs=left.pairs,
                 inside=left.inside,
                 decided=left.by_measured[0].decided,
@@ -145,21 +145,19 @@ def errors_apart(pairs: Sequence[ModelledPair]) -> tuple[ErrorsApart, ...]:
     return tuple(result)
 
 
-def _left_out(pairs: Sequence[ModelledPair]) -> dict[Apart, tuple[float, LeftOut]]:
-    """Returns the part of residuals that widths are taken from, and what that is worth."""
-    result = {}
-    for name in dict.fromkeys(pair.apart for pair in pairs):
-        own = [pair for pair in pairs if pair.apart == name]
-        part = part_to_hold(own)
-        result[name] = (part, leave_one_out(own, part))
-    return result
+def _left_out(pairs: Sequence[ModelledPair]) -> dict[Apart, LeftOut]:
+    """Returns what widths and resolutions of the other experiments are worth for each."""
+    return {
+        name: leave_one_out([pair for pair in pairs if pair.apart == name])
+        for name in dict.fromkeys(pair.apart for pair in pairs)
+    }
 
 
-def leave_one_out(pairs: Sequence[ModelledPair], part: float = HELD) -> LeftOut:
+def leave_one_out(pairs: Sequence[ModelledPair]) -> LeftOut:
     """Returns what intervals and decisions would have been worth before each experiment."""
     inside, decisions = 0, []
     for experiment in dict.fromkeys(pair.experiment for pair in pairs):
-        others = worth([pair for pair in pairs if pair.experiment != experiment], part)
+        others = worth([pair for pair in pairs if pair.experiment != experiment])
         for pair in pairs:
             if pair.experiment == experiment:
                 inside += abs(pair.modelled - pair.measured) <= reach(pair.modelled, others.within)
@@ -183,7 +181,7 @@ def _decided(decisions: Sequence[tuple[ModelledPair, bool]], distance: float) ->
 
 def decided_pairs(pairs: Sequence[ModelledPair]) -> tuple[DecidedPairs, ...]:
     """Returns decisions from other experiments at MEASURED, however far apart two variants are."""
-    rows = [left.by_measured for _, left in _left_out(pairs).values()]
+    rows = [left.by_measured for left in _left_out(pairs).values()]
     return tuple(
         DecidedPairs(
             distance=own[0].distance,

@@ -291,6 +291,11 @@ class Replay {
       warp.throttle = kMio;
       return false;
     }
+    if (is_global(ins.kind) && Subcore::is_full(subcore.accesses, now_, p_.global_depth)) {
+      *next = std::min(*next, *std::min_element(subcore.accesses.begin(), subcore.accesses.end()));
+      warp.throttle = kLg;
+      return false;
+    }
     if (ins.kind == Kind::kFixed && ins.pipe >= 0) {
       double free = subcore.pipes[ins.pipe].free;
       if (ins.second >= 0) free = std::min(free, subcore.pipes[ins.second].free);
@@ -342,6 +347,8 @@ class Replay {
   static bool uses_queue(Kind kind) {
     return (kind >= Kind::kQueued && kind <= Kind::kCopy) || kind == Kind::kArrive;
   }
+
+  static bool is_global(Kind kind) { return kind >= Kind::kLoad && kind <= Kind::kCopy; }
 
   void account(Warp& warp) {
     int64_t* reasons = out_.reasons + warp.at * int64_t(kReasons);
@@ -660,8 +667,12 @@ class Replay {
     int lanes_bytes = 0;
     double done = passed + p_.l1_latency;
     // A line of tags per cycle, and 128 bytes of data.
-    const double start = sm.data.take(passed, std::max<double>(1, lines) + p_.data_interval);
+    const double cycles = std::max<double>(1, lines);
+    const bool loads = ins.kind == Kind::kLoad;
+    const double start =
+        sm.data.take(passed, (loads ? sm.beside(passed, cycles) : cycles) + p_.data_interval);
     subcore.waiting.back() = start;
+    subcore.accesses.push_back(start);
     for (int64_t at = 0; at < lines; ++at) {
       const int64_t line = figure(warp);
       const int sectors = int(figure(warp));
@@ -669,7 +680,7 @@ class Replay {
       lanes_bytes += kSector * __builtin_popcount(sectors);
       const double asked = start + at;
       if (ins.kind == Kind::kAtomic) {
-        const double taken = sm.combine(asked, line, sectors, int(figure(warp)), &warp - warps_.data());
+        const double taken = sm.combine(asked, line, sectors, int(figure(warp)), who(warp));
         sm.data.free = std::max(sm.data.free, taken - p_.write_buffer);
         done = std::max(done, taken + p_.l2_latency);
       }
@@ -700,9 +711,15 @@ class Replay {
       done = std::max(done, there);
     }
     const double returning = std::max(0.0, lanes_bytes / double(kLine) - lines);
-    if (returning > 0) sm.data.take(start, returning);
+    if (returning > 0) sm.data.take(start, loads ? sm.beside(start, returning) : returning);
     *read = start + lines + p_.read_latency;
     return done + returning;
+  }
+
+  // Whose an atomic is: its CTA's. Where an SM has one CTA only, what its warps share the CTAs of
+  // other SMs are taken to share, too.
+  int64_t who(const Warp& warp) const {
+    return job_.ctas > job_.sms ? warp.cta : int64_t(&warp - warps_.data());
   }
 
   double put(Sm& sm, double now, double bytes, int array) {

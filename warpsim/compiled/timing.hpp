@@ -52,7 +52,7 @@ enum ProductForm { kPair = 1, kFromTensorMemory = 2 };
 
 // Why a warp did not issue; timing/stalls.py has ncu's names in the same order.
 enum Reason { kSelected, kWait, kShort, kLong, kBarrier, kGmma, kPipe, kMio, kNotSelected,
-              kBranching, kReasons };
+              kBranching, kLg, kReasons };
 
 struct Instruction {
   Kind kind;
@@ -66,7 +66,7 @@ struct Instruction {
 
 // timing/chips.py has the same names in the same order.
 struct Parameters {
-  double queue_depth, queue_interval, return_interval;
+  double queue_depth, global_depth, queue_interval, return_interval;
   double shared_latency, data_interval, constant_interval, constant_latency;
   double l1_latency, l1_lines;
   double l2_atomic_interval, same_word, sms;

@@ -79,6 +79,7 @@ struct Subcore {
   Server queue;
   Server tensor_memory;
   std::vector<double> waiting;  // when those in the queue leave it
+  std::vector<double> accesses;  // those of them that are of global memory
   int last = -1;                // the warp that issued last
   int multiplier = -1;          // that issued the last wgmma
   double port = 0;              // when the next may read vector registers, beside a wgmma
@@ -109,7 +110,7 @@ struct Sm {
   double multiplying = 0;  // until when products are under way
   double operands = 0;     // part of what shared memory gives that they take meanwhile
   struct Word {
-    int64_t warp;  // the first
+    int64_t who;  // the first
     bool shared;
     Server server;
   };
@@ -159,7 +160,9 @@ struct Sm {
     const double start = dram.take(now, cycles);
     if (due[array] >= 1) {
       due[array] -= 1;
-      ready = std::max(arrived, start + cycles) + p.l2_latency + p.dram_latency + p.dram_wait;
+      // The bytes of one request come at DRAM's own rate, not at this SM's share of it: only those
+      // before it in that share keep it waiting.
+      ready = std::max(arrived, start) + p.l2_latency + p.dram_latency + p.dram_wait;
     }
     return ready;
   }
@@ -170,12 +173,12 @@ struct Sm {
   }
 
   // When L2 has done a warp's atomics on a line. Those on one word are done one by one; a line that
-  // warps of this SM share is taken to be shared by all SMs.
-  double combine(double now, int64_t line, int sectors, int lanes, int64_t warp) {
+  // two share is taken to be shared by all SMs.
+  double combine(double now, int64_t line, int sectors, int lanes, int64_t who) {
     const double cycles = p.l2_atomic_interval * __builtin_popcount(sectors);
     const double taken = l2_writes.take(now, cycles) + cycles;
-    Word& word = words.try_emplace(line, Word{warp, false, {}}).first->second;
-    word.shared |= word.warp != warp;
+    Word& word = words.try_emplace(line, Word{who, false, {}}).first->second;
+    word.shared |= word.who != who;
     const double own = lanes * p.same_word * (word.shared ? p.sms : 1);
     return std::max(taken, word.server.take(now, own) + own);
   }

@@ -724,39 +724,6 @@ template <int OP> static void fairs() {
     say(n + "_first", *std::min_element(r, r + warps), "cycles"); say(n + "_last", *std::max_element(r, r + warps), "cycles");
   }
 }
-// Copies from memory by `stages` warps of each SM, each with one on its way at once: how long each takes, by how busy memory is.
-__global__ void bulk_waits(unsigned* out, unsigned* waits, const char* p, int bytes, int turns, size_t set, unsigned pause) {
-  extern __shared__ __align__(128) char buffer[]; __shared__ uint64_t b[8];
-  int warp = threadIdx.x / 32, stages = blockDim.x / 32; if (threadIdx.x % 32) return;
-  mb_init(&b[warp], 1); asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  size_t place = size_t(blockIdx.x) * stages + warp, all = size_t(gridDim.x) * stages, at = place * bytes; unsigned begun = tick();
-  for (int i = 0; i < turns; ++i) {
-    unsigned start = tick();
-    mb_expect(&b[warp], bytes);
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0],[%1],%2,[%3];" :: "r"(smem(buffer + warp * bytes)), "l"(p + at), "r"(bytes), "r"(smem(&b[warp])) : "memory");
-    mb_wait(&b[warp], i & 1);
-    waits[place * turns + i] = tick() - start;
-    at += all * bytes; if (at + bytes > set) at = place * bytes;
-    unsigned now = tick(), length = pause ? (now * 2654435761u >> 8) % (2 * pause) : 0; while (tick() - now < length) {}
-  }
-  if (!place) out[0] = tick() - begun;
-}
-static void waited(const std::string& of, const char* p, int stages, int bytes, size_t set, unsigned pause) {
-  const int turns = 1024; const size_t count = size_t(sms) * stages * turns; unsigned* waits; CHECK(cudaMalloc(&waits, count * 4));
-  double cycles = cycles_of(bulk_waits, sms, 32 * stages, 200000, waits, p, bytes, turns, set, pause);
-  std::vector<unsigned> all(count); CHECK(cudaMemcpy(all.data(), waits, count * 4, cudaMemcpyDeviceToHost)); CHECK(cudaFree(waits));
-  std::sort(all.begin(), all.end()); double sum = 0; for (unsigned one : all) sum += one;
-  say(of + "_rate", double(stages) * bytes * turns / cycles, "B/cycle/SM"); say(of + "_mean", sum / count, "cycles");
-  for (int part : {10, 50, 80, 90, 95, 99}) say(of + "_" + std::to_string(part) + "%", all[count * part / 100], "cycles");
-}
-static void waits(const char* p) {
-  for (int bytes : {1024, 4096, 16384}) for (int stages : {1, 2, 4, 8}) {
-    if (bytes * stages > 131072) continue;
-    std::string of = std::to_string(stages) + "x" + std::to_string(bytes);
-    waited("wait_l2_" + of, p, stages, bytes, size_t(16) << 20, 0);
-    for (unsigned pause : {0u, 500u, 1500u, 4000u}) waited("wait_dram_" + of + "_pause" + std::to_string(pause), p, stages, bytes, size_t(4) << 30, pause);
-  }
-}
 // When each of 16 accesses of a warp issues, of `warps` that begin at once: how many the queues before L1 hold.
 enum Accepted { kLdsWays, kLdgLines, kLdgFills, kStgLines, kLdgThenStg };
 template <int OP> __global__ void accepted(unsigned* out, char* p, int ways, unsigned zero) {
@@ -785,14 +752,14 @@ template <int OP> __global__ void accepted(unsigned* out, char* p, int ways, uns
 template <int OP> static void accepted_by(const char* of, char* p) {
   for (int ways : {8, 32}) for (int warps : {1, 4, 16, 32}) {
     cycles_of(accepted<OP>, 1, 32 * warps, 32768, p, ways, 0u);
-    std::vector<unsigned> r(17 * warps), all; CHECK(cudaMemcpy(r.data(), out, r.size() * 4, cudaMemcpyDeviceToHost));
-    for (int w = 0; w < warps; w += 4) for (int k = 1; k <= 16; ++k) all.push_back(r[17 * w + k] - r[0]);  // of one sub-core
+    std::vector<unsigned> r(17 * warps); std::vector<int> all; CHECK(cudaMemcpy(r.data(), out, r.size() * 4, cudaMemcpyDeviceToHost));
+    for (int w = 0; w < warps; w += 4) for (int k = 1; k <= 16; ++k) all.push_back(int(r[17 * w + k] - r[0]));  // of one sub-core
     std::sort(all.begin(), all.end());
     for (size_t k : {1, 2, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64}) if (k <= all.size()) say(std::string("accepted_") + of + "_ways" + std::to_string(ways) + "_warps" + std::to_string(warps) + "_" + std::to_string(k), all[k - 1], "cycles until so many have issued in a sub-core");
   }
 }
-// Global memory beside a warpgroup that multiplies: hits, fills from L2 and stores, of lanes side by side or in rows of 1,536 bytes.
-enum Beside { kHits, kHitLines, kFills, kFillRows, kStores, kStoreRows, kStoreHalves };
+// Global memory beside a warpgroup that multiplies: hits, fills from L2 and stores, of lanes side by side, or hits and fills of a line each.
+enum Beside { kHits, kHitLines, kFills, kFillRows, kStores };
 template <int OP, int N> __global__ void __launch_bounds__(256) global_mix(unsigned* out, int multiply, char* p, unsigned zero) {
   extern __shared__ __align__(1024) char buffer[]; __shared__ volatile int stop;
   for (int i = threadIdx.x; i < 65536 / 4; i += blockDim.x) reinterpret_cast<uint32_t*>(buffer)[i] = 0;
@@ -813,21 +780,21 @@ template <int OP, int N> __global__ void __launch_bounds__(256) global_mix(unsig
     if (!threadIdx.x) { out[1] = end - start; out[2] = count; }
   } else {
     unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32 - 4, sum = 0;
-    const unsigned apart = OP == kHits || OP == kFills || OP == kStores ? 16 : OP == kHitLines ? 128 : OP == kStoreHalves ? 32 : 1536;
+    const unsigned apart = OP == kHits || OP == kFills || OP == kStores ? 16 : OP == kHitLines ? 128 : 1536;
     char* at = p + lane * apart + warp * (OP == kHits || OP == kHitLines ? 0 : 1 << 21);
     unsigned start = tick();
     for (int r = 0; r < 200; ++r) {
       unsigned v[8] = {};
 #pragma unroll
       for (int k = 0; k < 8; ++k) {
-        char* q = at + (sum & zero) + (OP == kHits ? k * 512 : OP == kHitLines ? k * 16 : OP == kFillRows || OP == kStoreRows ? k * 16 : OP == kStoreHalves ? k * 1024 : k * 512);
-        if (OP >= kStores) asm volatile("st.global.v4.u32 [%0],{%1,%1,%1,%1};" :: "l"(q), "r"(sum) : "memory");
+        char* q = at + (sum & zero) + (OP == kHitLines || OP == kFillRows ? k * 16 : k * 512);
+        if (OP == kStores) asm volatile("st.global.v4.u32 [%0],{%1,%1,%1,%1};" :: "l"(q), "r"(sum) : "memory");
         else asm volatile("{.reg .u32 a,b,c; ld.global.ca.v4.u32 {%0,a,b,c},[%1];}" : "=r"(v[k]) : "l"(q) : "memory");
       }
 #pragma unroll
       for (int k = 0; k < 8; ++k) sum += v[k];
-      if (OP == kFills || OP == kStores || OP == kStoreHalves) at += OP == kStoreHalves ? 8192 : 4096;
-      if (OP == kFillRows || OP == kStoreRows) at += r % 8 == 7 ? 32 * 1536 - 7 * 128 : 128;
+      if (OP == kFills || OP == kStores) at += 4096;
+      if (OP == kFillRows) at += r % 8 == 7 ? 32 * 1536 - 7 * 128 : 128;
     }
     unsigned end = tick();
     if (sum == 0x12345679) out[9] = sum;
@@ -850,7 +817,7 @@ static void queues_before_l1(char* p) {
 }
 static void global_beside_wgmma(char* p) {
   global_mixes<kHits>("ldg128", p); global_mixes<kHitLines>("ldg128_lines", p); global_mixes<kFills>("fill128", p); global_mixes<kFillRows>("fill128_rows", p);
-  global_mixes<kStores>("stg128", p); global_mixes<kStoreRows>("stg128_rows", p); global_mixes<kStoreHalves>("stg128_halves", p);
+  global_mixes<kStores>("stg128", p);
 }
 int main() {
   cudaDeviceProp prop; CHECK(cudaGetDeviceProperties(&prop, 0)); sms = prop.multiProcessorCount;
@@ -951,6 +918,6 @@ int main() {
   for (int apart : {0, 1, 32}) say("sums_apart" + std::to_string(apart), 1e3 * (ms_of(sums, sms, 256, 0, (float*)big, 96, apart) - ms_of(sums, sms, 256, 0, (float*)big, 32, apart)) / 64, "us for a sum of each of 256 threads of each SM");
   char* to = big + 3 * GIB + GIB / 2;
   mixture<4, 0>(big, to); mixture<4, 1>(big, to); mixture<4, 2>(big, to); mixture<3, 2>(big, to); mixture<4, 4>(big, to); mixture<2, 4>(big, to); mixture<0, 4>(big, to);
-  waits(big); queues_before_l1(big); global_beside_wgmma(big);
+  queues_before_l1(big); global_beside_wgmma(big);
   printf("{\"name\": \"done\", \"value\": 1, \"unit\": \"\"}\n");
 }

@@ -54,12 +54,16 @@ class _Figures(msgspec.Struct, frozen=True):
     def ns(self, cycles: float) -> float:
         return 1e9 * cycles / self.chip.clock_hz
 
-    def cycles_of_copies(self, of: str) -> float:
-        """Of a bulk copy of 1 KiB by each SM at once."""
+    def cycles_of_copies(self, of: str, size: int = _COPY) -> float:
+        """Of a bulk copy of so many bytes by each SM at once."""
         if of == "l2":
-            return _COPY / self["bulk_l2_1x1024"]
-        rate = self["bulk_dram_1x1024"] * _GIB
-        return _COPY * self.chip.sms * self.chip.clock_hz / rate
+            return size / self[f"bulk_l2_1x{size}"]
+        rate = self[f"bulk_dram_1x{size}"] * _GIB
+        return size * self.chip.sms * self.chip.clock_hz / rate
+
+    def from_dram(self, size: int = _COPY) -> float:
+        """Cycles that a copy takes longer from DRAM than from L2."""
+        return self.cycles_of_copies("dram", size) - self.cycles_of_copies("l2", size)
 
     def cycles_of_sums(self, name: str) -> float:
         """Of one warp's, of the eight of each SM."""
@@ -73,6 +77,16 @@ def _dram_writes(figures: _Figures) -> float:
     """A copy reads and writes as many bytes: its time less that of the reads."""
     of_both = 1 / (figures["dram_copy_2GiB"] * _GIB)
     return 0.5 / (of_both - 0.5 / (figures["dram_read_4GiB_blocks1"] * _GIB))
+
+
+_WAITING = (4096, 16384, 32768)
+"""Bytes of copies, one per SM, that keep DRAM busy for a third to nearly all of the time."""
+
+
+def _wait(figures: _Figures, size: int) -> float:
+    """What a copy waits for DRAM, over b / (1.5 - b) where it is busy for a part b of the time."""
+    busy = figures[f"bulk_dram_1x{size}"] / figures["dram_read_4GiB_blocks1"]
+    return figures.ns(figures.from_dram(size) - figures.from_dram()) * (1.5 - busy) / busy
 
 
 _FITS: Mapping[str, Callable[[_Figures], float]] = {
@@ -90,7 +104,8 @@ _FITS: Mapping[str, Callable[[_Figures], float]] = {
         (x.cycles_of_sums("sums_apart1") / 4, x.cycles_of_sums("sums_apart32") / 32)
     ),
     "same_word": lambda x: 1e3 * x["sums_apart0"] / (256 * x.chip.sms),
-    "dram_latency": lambda x: x.ns(x.cycles_of_copies("dram") - x.cycles_of_copies("l2")),
+    "dram_latency": lambda x: x.ns(x.from_dram()),
+    "dram_wait": lambda x: statistics.median(_wait(x, size) for size in _WAITING),
     "dram_rate": lambda x: x["dram_read_4GiB_blocks1"] * _GIB,
     "dram_write_rate": _dram_writes,
     "tma_rate": lambda x: (65536 - 256) / (x["bulk_hot_65536"] - x["bulk_hot_256"]),

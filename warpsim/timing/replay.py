@@ -17,7 +17,7 @@ from warpsim.timing.recording import Recording
 
 # compiled/timing.hpp has the same names in the same order.
 PARAMETERS = (
-    "queue_depth queue_interval return_interval shared_latency data_interval "
+    "queue_depth global_depth queue_interval return_interval shared_latency data_interval "
     "constant_interval constant_latency l1_latency l1_lines l2_atomic_interval same_word sms "
     "l2_latency l2_rate l2_read_interval l2_write_rate l2_write_interval write_buffer "
     "dram_latency dram_wait dram_rate dram_write_rate read_latency tma_interval "
@@ -27,7 +27,7 @@ PARAMETERS = (
 ).split()
 REASONS = (
     "selected wait short_scoreboard long_scoreboard barrier gmma math_pipe_throttle mio_throttle "
-    "not_selected branch_resolve"
+    "not_selected branch_resolve lg_throttle"
 ).split()
 """ncu's names of why a warp did not issue, in the order of compiled/timing.hpp."""
 UNITS = (

@@ -35,7 +35,7 @@ _KINDS: tuple[tuple[BlockKind, re.Pattern[str]], ...] = (
 )
 """By the beginning of the opcode."""
 
-_MEMORY = ("long_scoreboard", "short_scoreboard", "mio_throttle")
+_MEMORY = ("long_scoreboard", "short_scoreboard", "mio_throttle", "lg_throttle")
 """What warps wait for that is memory, where it is not an MMA and no barrier that waits."""
 
 Event = dict[str, Any]

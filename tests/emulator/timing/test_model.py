@@ -222,6 +222,36 @@ def test_bulk_loads_of_the_same_bytes_by_many_sms_cost_l2_one_read():
     assert of_own > 1.3 * at_full_rate_own
 
 
+def test_a_word_that_one_cta_adds_to_does_not_wait_for_those_of_others():
+    own = "mov.u32 %r2, %ctaid.x; mad.wide.u32 %d1, %r2, 128, %sums;"
+    all_of_them = "mov.u64 %d1, %sums;"
+    sums = {"sums": np.zeros(132 * 2 * 32, np.float32)}
+    add = ".reg .f32 %f0; mov.f32 %f0, 0f3F800000;" + 8 * "red.global.add.f32 [%d1], %f0;"
+    one, every = (
+        modelled(where + add, sums, threads=64, grid=264).cycles for where in (own, all_of_them)
+    )
+    assert every > 20 * one
+
+
+def test_stores_of_many_lines_wait_for_the_queue_of_global_memory():
+    lines = "mad.wide.u32 %d1, %t, 128, %words;" + 32 * "st.volatile.global.u32 [%d1], %r0;"
+    launch = modelled(START + lines, {"words": np.zeros(128 * 32, np.uint32)}, threads=128)
+    waited = dict(zip(REASONS, launch.replayed.reasons.sum(axis=0).tolist(), strict=True))
+    assert waited["lg_throttle"] > 0.5 * sum(waited.values())
+    assert waited["mio_throttle"] == 0
+
+
+def test_loads_that_hit_take_as_much_longer_beside_a_wgmma_as_on_the_card():
+    load = "ld.global.ca.v4.u32 {{%r12, %r13, %r14, %r15}}, [%out];"
+    alone, beside = (
+        modelled(
+            _two_warpgroups(256, products=count, instruction=load), threads=256, shared=OPERANDS
+        ).cycles
+        for count in (0, 100)
+    )
+    assert beside > 1.2 * alone
+
+
 ROOM = ".shared .align 128 .b8 room[32768]; .shared .align 8 .b64 landed;"
 COPIED = """
     setp.ne.u32 %p1, %t, 0; @%p1 bra DONE;

@@ -34,7 +34,7 @@ def test_the_parameters_follow_from_the_figures_that_they_name():
 
 def test_so_do_those_of_an_h100():
     refitted = refit.refit(lines(ON_H100), H100)
-    assert len(refitted) == 25
+    assert len(refitted) == 26
     for item in refitted:
         assert item.refitted == pytest.approx(item.value, rel=0.05, abs=1), item.name
 
@@ -133,3 +133,28 @@ def test_modelled_sums_by_atomics_take_as_long_as_the_card(apart: int):
     taken = cycles_per(add, before, "", count=16, arrays=sums, threads=256, grid=132, chip=H100)
     card = 1e-6 * ON_H100[f"sums_apart{apart}"] * H100.clock_hz
     assert taken == pytest.approx(card, rel=0.2)
+
+
+@pytest.mark.parametrize("size", [4096, 16384])
+def test_modelled_copies_from_dram_take_as_long_as_the_card(size: int):
+    copy = f"""mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], {size};
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%d1], {size}, [%r1];
+    WAIT{{0}}: mbarrier.try_wait.parity.shared::cta.b64 %p0, [%r1], {{1}}; @!%p0 bra WAIT{{0}};
+    add.u64 %d1, %d1, {132 * size};"""
+    start = f"""setp.ne.u32 %p1, %t, 0; @%p1 bra DONE; mov.u32 %r1, landed; mov.u32 %r2, room;
+    mbarrier.init.shared::cta.b64 [%r1], 1;
+    mov.u32 %r3, %ctaid.x; mul.wide.u32 %d1, %r3, {size}; add.u64 %d1, %d1, %words;"""
+    shared = ".shared .align 128 .b8 room[16384]; .shared .align 8 .b64 landed;"
+    words = {"words": np.zeros(132 * size // 4 * 24, np.uint32)}
+    few, many = (
+        modelled(
+            start + "".join(copy.format(turn, turn & 1) for turn in range(turns)) + "DONE:",
+            words,
+            grid=132,
+            shared=shared,
+            chip=H100,
+        ).cycles
+        for turns in (8, 24)
+    )
+    rate = 132 * size / ((many - few) / 16 / H100.clock_hz)
+    assert rate / 1e9 == pytest.approx(ON_H100[f"bulk_dram_1x{size}"], rel=0.12)
