@@ -546,8 +546,8 @@ class Replay {
         const int64_t array = figure(warp);
         double landed = now_;
         if (bytes > 0) {
-          const double cycles = std::max(p_.tma_interval, bytes / p_.tma_rate);
-          const double start = sm.tma.take(now_, cycles);
+          const double cycles = bytes / p_.tma_rate;
+          const double start = sm.tma.take(subcore.bulk.take(now_, p_.tma_interval), cycles);
           const double from_dram = array < 0 ? 0 : job_.arrays[array].from_dram;
           const double together = array < 0 ? 1 : job_.arrays[array].together;
           const int number = int(array < 0 ? job_.array_count : array);
@@ -563,8 +563,8 @@ class Replay {
         const double bytes = figure(warp);
         const int64_t array = figure(warp);
         if (bytes <= 0) break;
-        const double cycles = std::max(p_.tma_interval, bytes / p_.tma_rate);
-        const double start = sm.tma.take(now_, cycles);
+        const double cycles = bytes / p_.tma_rate;
+        const double start = sm.tma.take(subcore.bulk.take(now_, p_.tma_interval), cycles);
         sm.data.take(start, sm.beside(start, bytes / kLine));
         const double taken = put(sm, start + cycles, bytes, int(array));
         warp.copying = std::max(warp.copying, taken + p_.tma_latency);

@@ -77,6 +77,7 @@ constexpr int kSubcores = 4, kPipes = 8, kTensorPipe = 4;
 struct Subcore {
   Server pipes[kPipes];
   Server queue;
+  Server bulk;                  // sends bulk copies to the SM's unit
   Server tensor_memory;
   std::vector<double> waiting;  // when those in the queue leave it
   std::vector<double> accesses;  // those of them that are of global memory

@@ -252,6 +252,25 @@ def test_loads_that_hit_take_as_much_longer_beside_a_wgmma_as_on_the_card():
     assert beside > 1.2 * alone
 
 
+def test_small_bulk_copies_of_four_warps_do_not_wait_for_each_other():
+    copies = """and.b32 %r4, %t, 31; setp.ne.u32 %p1, %r4, 0;
+    mov.u32 %r1, landed; mov.u32 %r2, room; setp.eq.u32 %p2, %t, 0;
+    @%p2 mbarrier.init.shared::cta.b64 [%r1], 1; bar.sync 0; @%p1 bra DONE;"""
+    copy = """cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%words], 16,
+    [%r1];"""
+    one, four = (
+        modelled(
+            copies + 64 * copy + "DONE:",
+            {"words": np.zeros(64, np.uint32)},
+            threads=threads,
+            shared=ROOM,
+        ).cycles
+        for threads in (32, 128)
+    )
+    assert one > 64 * H200["tma_interval"]
+    assert four < 1.3 * one
+
+
 ROOM = ".shared .align 128 .b8 room[32768]; .shared .align 8 .b64 landed;"
 COPIED = """
     setp.ne.u32 %p1, %t, 0; @%p1 bra DONE;
