@@ -40,9 +40,10 @@ def render(model_validation: ModelValidation) -> Iterator[Block]:
     )
     yield paragraph(
         "within: an interval is as wide as this says, and is to hold "
-        f"{HELD:.0%} of the measured ratios. resolution: from so far apart on, {SURE:.0%} are "
-        "ranked right. A pair is decided where its interval does not hold 1, or it is modelled "
-        "farther apart than the resolution. inside, decided, right: with both figures taken from "
+        f"{HELD:.0%} of the measured ratios in {HELD:.0%} of the experiments. resolution: from so "
+        f"far apart on, {SURE:.0%} are ranked right. A pair is decided where its interval does not "
+        "hold 1, or it is modelled farther apart than the resolution. inside, decided, right: with "
+        "both figures taken from "
         "the other experiments only.",
         style="dim",
     )
