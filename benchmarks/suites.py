@@ -52,7 +52,7 @@ _WRONG = re.compile(
     r"(?<!assertion )\bfail(?!ed as expected)|(?<!bytes )mismatch|incorrect|wrong"
     r"|non-matching.*: [1-9]"
     r"|\berrors\s*[:=]\s*[1-9]\d*\b(?![.e])"
-    rf"|(?<!divergence )\berrors?\b(?!\s*(?:{_OF_A_SIZE}|(?:=|:|is|\s)\s*[0-9]))",
+    rf"|(?<!divergence )\berrors?\b(?!\s*(?:{_OF_A_SIZE}|ok\b|(?:=|:|is|\s)\s*[0-9]))",
     re.I,
 )
 _RIGHT = re.compile(

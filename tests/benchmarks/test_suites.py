@@ -110,6 +110,7 @@ def test_smaller_arguments_are_never_larger_and_keep_what_is_small(numbers: list
         ("max error = 0.000", "right"),
         ("0 errors", "right"),
         ("errors: 3", "wrong"),
+        ("L2norm Error OK", "right"),
         ("result: FAIL", "wrong"),
         ("Mismatch at 4", "wrong"),
         ("PASS, error rate 3%", "right"),
