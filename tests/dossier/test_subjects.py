@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import ROOT, Kx
 
@@ -136,6 +136,7 @@ def test_a_kernel_with_the_name_of_an_experiment_is_ambiguous(here: Project) -> 
     assert sentence(both, "T3").startswith("'T3' is an experiment and a kernel: write T3@ARCH")
 
 
+@settings(max_examples=50)  # each looks for names that are alike
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=300))
 def test_any_text_is_a_subject_or_a_sentence(here: Project, text: str) -> None:
     for loaded in (here, None):
