@@ -38,10 +38,11 @@ MAX_RESIDENT_WARPS = 2048
 RESIDENT_WARPS = 256
 """The same where CTAs can't wait for each other: registers and clocks of more fit no cache, which
 made SGEMM of 384 x 384 take 1.57 s with 2,048 and 0.80 s with 256."""
-QUICK_WARPS, QUICK_BYTES, QUICK_WAVES = 1024, 4 << 20, 8
-"""The same of launches that nobody judges, which have no clocks: as many whose registers take so
-many bytes, in so many waves at least, for processes to share. What each wave costs counts for more
-there than caches do: unjudged saxpy of 1 M takes 200 ms with 1,024 and 390 ms with 256."""
+QUICK_WARPS, QUICK_BYTES, QUICK_WAVES = 1024, 8 << 20, 8
+"""The same of launches that nobody judges, which have no clocks: a power of two whose registers
+take at most so many bytes, in so many waves at least, for processes to share. What each wave costs
+counts for more there than caches do: unjudged saxpy of 1 M takes 200 ms with 1,024 and 390 ms with
+256. SGEMM of 384 x 384 takes 750 ms with 256, 640 ms with 512 and 1,010 ms with 312."""
 DENSE = 256
 """Bytes of global memory per thread of a launch up to which it is taken to use most of it."""
 AFTERMATH = 100_000
@@ -198,7 +199,8 @@ class Execution:
         warps = MAX_RESIDENT_WARPS if self.image.polls else RESIDENT_WARPS
         if not (self.image.polls or self.follows):
             every = self.grid_ctas * self.warps_per_cta
-            warps = max(warps, min(QUICK_WARPS, QUICK_BYTES // of_a_warp, every // QUICK_WAVES))
+            most = min(QUICK_WARPS, QUICK_BYTES // of_a_warp, every // QUICK_WAVES)
+            warps = max(warps, 1 << max(1, most).bit_length() - 1)
         most = warps // self.warps_per_cta
         if self._card is not None and self.image.polls:
             most = self._card.holds(self.warps_per_cta, self.layout.packed)
