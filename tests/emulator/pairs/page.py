@@ -78,6 +78,7 @@ RESULTS = (
     "floats_compared_as_integers",
     "rows_of_a_fragment_exchanged",
     "remainder_of_an_unrolled_loop",
+    "three_of_four_bytes_written",
 )
 """Found by a wrong result only."""
 RARE = ("total_read_by_whoever_is_first", "any_producer_waited_for_instead_of_all")
