@@ -97,6 +97,11 @@ def test_a_planted_mistake_is_the_only_finding_with_its_line(word: str, run: Exe
     assert (result.call if kernel else result.where) == f"mistakes.cu:{line_of(word)}"
 
 
+def test_a_copy_of_bytes_without_a_value_says_so_and_not_who_failed_to_write(run: Exec) -> None:
+    (result,) = run("copy-unwritten")[0].findings
+    assert result.sentence.endswith(", none of which has a defined value.")
+
+
 def test_a_bad_access_ends_all_that_follows_or_only_its_launch(run: Exec) -> None:
     for destroys, output in (("context", "0 0 65\n"), ("kernel", "199 71 65\n")):
         executed, printed = run("out-of-bounds", destroys=destroys)

@@ -196,11 +196,11 @@ cudaError_t copy(const char* name, Side to, Side from, Extent extent, cudaMemcpy
   note_copy(called, target, to, extent, true), note_copy(called, source, from, extent, false);
   if (missing == whole) {
     report("uninitialised-copy", called + " reads " + counted(whole) + " of " + where(source) +
-                                     ", and nobody has written any of them.");
+                                     ", none of which has a defined value.");
   } else if (missing) {
     report("partly-uninitialised-copy", called + " reads " + counted(whole) + " of " +
-                                            where(source) + "; nobody has written " +
-                                            counted(missing) + " of them.");
+                                            where(source) + "; " + counted(missing) +
+                                            " have no defined value.");
   }
   return cudaSuccess;
 }
