@@ -199,6 +199,7 @@ MIDDLE
 wgmma.wait_group.sync.aligned 0;
 """
 FENCE = "wgmma.fence.sync.aligned;"
+IN_REGISTERS = "{%r45, %r46, %r47, %r48}, %d10, %p3, 1, 1, 0;"
 
 
 def wgmma(fence: str = FENCE, middle: str = "", schedule: Schedule = LATE) -> Result:
@@ -230,8 +231,7 @@ def test_a_later_products_accumulators_are_not_covered_by_the_wait_for_one_befor
 
 
 def test_registers_of_a_that_change_before_the_wait_are_found() -> None:
-    in_registers = "{%r45, %r46, %r47, %r48}, %d10, %p3, 1, 1, 0;"
-    text = WGMMA.replace("%d10, %d10, %p3, 1, 1, 0, 0;", in_registers)
+    text = WGMMA.replace("%d10, %d10, %p3, 1, 1, 0, 0;", IN_REGISTERS)
     text = text.replace("FENCE", "".join(f"mov.u32 %r4{i}, 0;" for i in range(5, 9)) + FENCE)
     for middle, expected in (("", set()), ("mov.u32 %r46, 7;", {"wgmma-registers"})):
         body = "mov.u32 %r1, s;" + text.replace("MIDDLE", middle)
@@ -241,6 +241,23 @@ def test_registers_of_a_that_change_before_the_wait_are_found() -> None:
 
 def test_a_missing_wgmma_fence_is_found() -> None:
     assert found(wgmma(fence="")) == {"missing-wgmma-fence"}
+
+
+def test_what_one_wgmma_fence_orders_needs_none_behind_a_wait() -> None:
+    """A's fragments are loaded once, and used by operations with waits between them."""
+    fragments = "".join(f"mov.u32 %r4{i}, 0;" for i in range(5, 9))
+    first = WGMMA.replace("FENCE", fragments + FENCE).replace("MIDDLE", "")
+    again = (
+        "wgmma.mma_async"
+        + first.split("wgmma.mma_async")[1]
+        + "wgmma.wait_group"
+        + (first.split("wgmma.wait_group")[1])
+    )
+    again = again.replace("%d10, %d10, %p3, 1, 1, 0, 0;", IN_REGISTERS)
+    for between, expected in (("", set()), ("mov.u32 %r46, 7;", {"missing-wgmma-fence"})):
+        body = "mov.u32 %r1, s;" + first + between + again
+        result = run(ptx(body, shared=SHARED, target="sm_90a"), {}, threads=128, schedule=LATE)
+        assert found(result) == expected
 
 
 def test_a_register_computed_behind_the_wgmma_fence_is_a_warning() -> None:

@@ -67,9 +67,9 @@ class Accumulators:
         self.taken: set[AccumulatorSlots] = set()
         """Those whose registers are all held; together they have every register that is."""
         self.written = np.zeros((registers, 32), np.uint32)
-        """What waits have written back."""
+        """What waits have written back, and what fences have found."""
         self.given = np.zeros(registers, bool)
-        """To which registers they have."""
+        """Of which registers."""
 
     def take(self, to: AccumulatorSlots, words: Array, place: int) -> None:
         """Takes the registers of an operation out of those of the warp at `place`."""
@@ -81,6 +81,10 @@ class Accumulators:
             self.values[new] = words[new, place]
             self.held[new] = True
             words[new, place] = POISON[32]
+
+    def note(self, rows: Array, words: Array, place: int) -> None:
+        """A fence orders what the warp at `place` has written to these."""
+        self.written[rows], self.given[rows] = words[rows, place], True
 
     def write(self, to: AccumulatorSlots, result: AccumulatorResult) -> None:
         if to not in self.results and not all(to.slots.isdisjoint(x.slots) for x in self.results):

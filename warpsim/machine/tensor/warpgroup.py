@@ -83,6 +83,8 @@ class Warpgroups:
         self.behind: dict[Wgmma, bool] = {}
         """Whether its registers are computed behind the fence before it."""
         self.reads = EarlyReads()
+        self.all_rows: Array | None = None
+        """See `operands`, once it was called."""
         self._members: dict[WarpSet, list[Members]] = {}
 
     def members(self, warps: WarpSet) -> list[Members]:
@@ -111,6 +113,17 @@ class Warpgroups:
             accumulator_slots = self.destinations.setdefault(slots, AccumulatorSlots(slots, rows))
             self.targets[wgmma] = accumulator_slots
         return accumulator_slots
+
+    def operands(self, machine: Machine) -> Array:
+        """Where RegisterFile.words has what the program's operations read and write."""
+        if self.all_rows is None:
+            undefined, slots = machine.undefined, set[int]()
+            for site, uses in zip(undefined.sites, undefined.uses, strict=True):
+                if site.opcode.startswith("wgmma.mma_async"):
+                    slots.update(uses.reads, uses.writes)
+            rows = machine.registers.rows_of(sorted(slots))
+            self.all_rows = rows[rows >= 0]
+        return self.all_rows
 
     def behind_fence(self, machine: Machine, wgmma: Wgmma) -> bool:
         known = self.behind.get(wgmma)
@@ -234,8 +247,12 @@ def _computed_behind_fence(machine: Machine, wgmma: Wgmma) -> bool:
 
 
 def fence(machine: Machine, place: int) -> None:
-    """wgmma.fence: what the warp has written to registers so far is what a wgmma finds there."""
-    machine.state(Warpgroups).fenced.add(place)
+    """wgmma.fence: what the warp has written to registers so far is what a wgmma finds there, and
+    behind later waits, too, as long as nobody writes to them."""
+    state = machine.state(Warpgroups)
+    state.fenced.add(place)
+    mine, rows = state.of(machine, place), state.operands(machine)
+    mine.note(rows[~mine.held[rows]], machine.registers.words, place)
 
 
 def _operation(wgmma: Wgmma, to: AccumulatorSlots) -> Multiplication:

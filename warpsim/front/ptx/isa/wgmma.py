@@ -95,7 +95,7 @@ def _decoded(
 
 @builder("wgmma.fence.sync.aligned", sync=True)
 def fence(d: PtxDecoder) -> Op:
-    """Registers are read when the operation lands; a missing fence is a warning."""
+    """Registers are read when the operation lands; a missing fence is a finding."""
     return each_warp(warpgroup.fence)
 
 
