@@ -79,7 +79,12 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Half as many again as there are cores: some tests wait for other processes to end."""
+    """Half as many again as there are cores: some tests wait for other processes to end.
+
+    None beside this one where there is a GPU to measure with: it would be company on the GPU.
+    """
+    if os.environ.get("KX_GPU") == "1":
+        return 0
     cores = len(os.sched_getaffinity(0))
     return cores + cores // 2
 

@@ -89,7 +89,11 @@ def test_a_sweep_of_the_transpose_names_fastest_axes_and_front(tmp_path: Path, k
     assert result.exit_code == errors.OK, result.output
     rows = list(csv.DictReader(io.StringIO(result.stdout)))
     assert len(rows) == 9
-    assert {row["rows"] for row in rows[:2]} == {"4"}
+    # How many warps are fastest depends on the card; that bank conflicts take time does not.
+    changes = [float(row["change_percent"] or 0) for row in rows]
+    assert changes == sorted(changes)
+    order = [(row["layout"], row["rows"]) for row in rows]
+    assert order.index(("padded", "8")) < order.index(("plain", "8"))
     assert rows[-1]["verdict"] == "REJECTED"
     page = kx("show", "sweep-transpose", cwd=tmp_path).stdout
     assert "Fastest: row" in page
