@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import msgspec
 import typer
 
-from kernelexp.cli import adoption, common
+from kernelexp.cli import adoption, common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.console import progress_bars
 from kernelexp.cli.modes import refuse_all_but, refuse_other_modes
-from kernelexp.cli.options import HERE, NvccOption, ProjectOption
+from kernelexp.cli.options import HERE, argument, option
 from kernelexp.cli.parameters import parse_number, parse_numbers, parse_pairs, parse_whole
 from kernelexp.model.errors import UsageError
 
@@ -40,191 +40,133 @@ def adopt(
     ctx: typer.Context,
     source: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="[FILE]", help="A CUDA source, PTX or a cubin; with --log, .md, .csv or .tsv."
-        ),
+        argument("[FILE]", "A CUDA source, PTX or a cubin; with --log, .md, .csv or .tsv."),
     ] = None,
     from_program: Annotated[
         str,
-        typer.Option(
-            "--from-program",
-            metavar="ARGS",
-            help="Take a launch of a program: ARGS are those of kernelexp exec, or a folder that "
+        option(
+            "--from-program ARGS",
+            "Take a launch of a program: ARGS are those of kernelexp exec, or a folder that "
             "kernelexp capture wrote.",
         ),
     ] = "",
     entry: Annotated[
         list[str] | None,
-        typer.Option(
-            "--entry",
-            metavar="NAME",
-            help="Which __global__ function: 'gemm<64, 64>'. Repeatable: launched in order, each "
-            "as 'scan<<<n/512, 256>>>(x, y, n)'.",
+        option(
+            "--entry NAME",
+            "Which __global__ function: 'gemm<64, 64>'. Repeatable: launched in order, each as "
+            "'scan<<<n/512, 256>>>(x, y, n)'.",
         ),
     ] = None,
     kernel: Annotated[
         str,
-        typer.Option(
-            "--kernel",
-            metavar="NAME",
-            help="The kernel's name in the project; of a program's, NAME[:N]: its N-th launch.",
+        option(
+            "--kernel NAME",
+            "The kernel's name in the project; of a program's, NAME[:N]: its N-th launch.",
         ),
     ] = "",
     replace: Annotated[
         bool,
-        typer.Option(
-            "--replace", help="Remove the kernel of this name, if no experiment of it has a record."
-        ),
+        option("--replace", "Remove the kernel of this name, if no experiment of it has a record."),
     ] = False,
-    as_: Annotated[
-        str,
-        typer.Option("--as", metavar="NAME", help="What a program's kernel is to be called."),
-    ] = "",
-    arch: Annotated[
-        str, typer.Option("--arch", metavar="SM", help="Architecture, as in sm_90a.")
-    ] = "",
-    block: Annotated[
-        str,
-        typer.Option("--block", metavar="X,Y,Z", help="Threads per CTA: 256, 16,16 or 32*rows."),
-    ] = "",
+    as_: Annotated[str, option("--as NAME", "What a program's kernel is to be called.")] = "",
+    arch: Annotated[str, option("--arch SM", "Architecture, as in sm_90a.")] = "",
+    block: Annotated[str, option("--block X,Y,Z", "Threads per CTA: 256, 16,16 or 32*rows.")] = "",
     grid: Annotated[
-        str,
-        typer.Option(
-            "--grid", metavar="X,Y,Z", help="CTAs by integer parameters, rounded up: N/64,M/64."
-        ),
+        str, option("--grid X,Y,Z", "CTAs by integer parameters, rounded up: N/64,M/64.")
     ] = "",
-    smem: Annotated[
-        str,
-        typer.Option("--smem", metavar="BYTES", help="Dynamic shared memory: 4096 or 4*N*64."),
-    ] = "",
+    smem: Annotated[str, option("--smem BYTES", "Dynamic shared memory: 4096 or 4*N*64.")] = "",
     cluster: Annotated[
-        str,
-        typer.Option(
-            "--cluster", metavar="X,Y,Z", help="CTAs per cluster, if the source does not say: 2."
-        ),
+        str, option("--cluster X,Y,Z", "CTAs per cluster, if the source does not say: 2.")
     ] = "",
     shape: Annotated[
         list[str] | None,
-        typer.Option(
-            "--shape",
-            metavar="NAME=M,K",
-            help="The shape of an array, in components: 4 of an int4. Repeatable.",
+        option(
+            "--shape NAME=M,K", "The shape of an array, in components: 4 of an int4. Repeatable."
         ),
     ] = None,
     value: Annotated[
         list[str] | None,
-        typer.Option(
-            "--value",
-            metavar="NAME=NUMBER",
-            help="A scalar's or a size's value, or several: M=64,N=64. Repeatable.",
+        option(
+            "--value NAME=NUMBER",
+            "A scalar's or a size's value, or several: M=64,N=64. Repeatable.",
         ),
     ] = None,
     emulated: Annotated[
         list[str] | None,
-        typer.Option(
-            "--emulated",
-            metavar="NAME=NUMBER",
-            help="The value to emulate with, if smaller, or several: M=64,N=64. Repeatable.",
+        option(
+            "--emulated NAME=NUMBER",
+            "The value to emulate with, if smaller, or several: M=64,N=64. Repeatable.",
         ),
     ] = None,
     reference: Annotated[
         list[str] | None,
-        typer.Option(
-            "--reference",
-            metavar="NAME=EXPR",
-            help="What an output should be: 'C=A @ B'. Repeatable.",
-        ),
+        option("--reference NAME=EXPR", "What an output should be: 'C=A @ B'. Repeatable."),
     ] = None,
     workspace: Annotated[
         list[str] | None,
-        typer.Option(
-            "--workspace",
-            metavar="NAME",
-            help="The kernel's own memory, zero before the first launch. Repeatable.",
+        option(
+            "--workspace NAME", "The kernel's own memory, zero before the first launch. Repeatable."
         ),
     ] = None,
     zero: Annotated[
         list[str] | None,
-        typer.Option(
-            "--zero",
-            metavar="NAME",
-            help="An output that is zero before the first launch, as bins are. Repeatable.",
+        option(
+            "--zero NAME",
+            "An output that is zero before the first launch, as bins are. Repeatable.",
         ),
     ] = None,
     output_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--output", metavar="NAME", help="An array that the kernel writes. Repeatable."
-        ),
+        list[str] | None, option("--output NAME", "An array that the kernel writes. Repeatable.")
     ] = None,
     tensor_map: Annotated[
         list[str] | None,
-        typer.Option(
-            "--tensor-map",
-            metavar="NAME=TYPE:BOX:SWIZZLE",
-            help="A TMA descriptor: A=f16:64x128:128B, innermost first; then globalDim and "
+        option(
+            "--tensor-map NAME=TYPE:BOX:SWIZZLE",
+            "A TMA descriptor: A=f16:64x128:128B, innermost first; then globalDim and "
             "globalStrides if need be: :K,M:2*K. Repeatable.",
         ),
     ] = None,
     dtype: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--dtype", metavar="NAME=TYPE", help="What an array has: w=u8, x=f16. Repeatable."
-        ),
+        list[str] | None, option("--dtype NAME=TYPE", "What an array has: w=u8, x=f16. Repeatable.")
     ] = None,
     flag: Annotated[
-        list[str] | None,
-        typer.Option("--flag", metavar="FLAG", help="Argument for nvcc: --flag=-DX=4. Repeatable."),
+        list[str] | None, option("--flag FLAG", "Argument for nvcc: --flag=-DX=4. Repeatable.")
     ] = None,
     torch: Annotated[
-        bool,
-        typer.Option(
-            "--torch", help="Compile with PyTorch's headers and flags, as an extension is."
-        ),
+        bool, option("--torch", "Compile with PyTorch's headers and flags, as an extension is.")
     ] = False,
     signature: Annotated[
         str,
-        typer.Option(
-            "--signature",
-            metavar="TEXT",
-            help="Parameters of a .ptx or .cubin: 'const float* x, float* y, int n'.",
+        option(
+            "--signature TEXT", "Parameters of a .ptx or .cubin: 'const float* x, float* y, int n'."
         ),
     ] = "",
     axis: Annotated[
         list[str] | None,
-        typer.Option(
-            "--axis",
-            metavar="NAME=1,2",
-            help="A #define, a constant, a template argument, or block, is an axis. Repeatable.",
+        option(
+            "--axis NAME=1,2",
+            "A #define, a constant, a template argument, or block, is an axis. Repeatable.",
         ),
     ] = None,
     log: Annotated[
         bool,
-        typer.Option(
-            "--log", help="FILE is a log kept by hand: history, experiments, published results."
-        ),
+        option("--log", "FILE is a log kept by hand: history, experiments, published results."),
     ] = False,
     log_source: Annotated[
-        str,
-        typer.Option(
-            "--source",
-            metavar="TEXT",
-            rich_help_panel=WITH_LOG,
-            help="Where the figures are from, for records.",
-        ),
+        str, option("--source TEXT", "Where the figures are from, for records.", WITH_LOG)
     ] = "",
     column: Annotated[
         list[str] | None,
-        typer.Option(
-            "--column",
-            metavar="ROLE=HEADING",
-            rich_help_panel=WITH_LOG,
-            help="What a column of a table is: id, title, time, tflops, registers, verdict, date "
-            "or commit, if its heading does not say. Repeatable.",
+        option(
+            "--column ROLE=HEADING",
+            "What a column of a table is: id, title, time, tflops, registers, verdict, date or "
+            "commit, if its heading does not say. Repeatable.",
+            WITH_LOG,
         ),
     ] = None,
-    nvcc: NvccOption = None,
-    project: ProjectOption = HERE,
+    nvcc: options.Nvcc = None,
+    project: options.Project = HERE,
 ) -> None:
     """Add a kernel from a CUDA source, PTX or a cubin, or a log that was kept by hand.
 

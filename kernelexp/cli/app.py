@@ -22,6 +22,7 @@ from kernelexp.cli.commands import (
 from kernelexp.cli.completion import join_bash_words
 from kernelexp.cli.console import give_up_output, prepare_output, print_message
 from kernelexp.cli.mistakes import Refusal, as_error, no_command
+from kernelexp.cli.options import option
 from kernelexp.model import errors
 from kernelexp.model.errors import EnvironmentFault, KernelexpError
 
@@ -148,7 +149,7 @@ def _version(value: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, option("--version", "Print the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     """Reproducible experiments on GPU kernel variants.

@@ -6,19 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from kernelexp.cli import common
+from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.console import output, print_message, progress_bars
-from kernelexp.cli.options import (
-    HERE,
-    DeviceOption,
-    JsonOption,
-    MarginOption,
-    NvccOption,
-    ProjectOption,
-)
+from kernelexp.cli.options import HERE, option
 from kernelexp.model.errors import UsageError
 
 CHIP = "H200"
@@ -29,56 +20,45 @@ CHIP = "H200"
 def calibrate(
     inject: Annotated[
         str,
-        typer.Option(
-            "--inject",
-            metavar="PERCENTS",
-            help="Slow the kernel down by these percentages, and count how often that is detected.",
+        option(
+            "--inject PERCENTS",
+            "Slow the kernel down by these percentages, and count how often that is detected.",
         ),
     ] = "",
     model: Annotated[
         bool,
-        typer.Option(
-            "--model",
-            help="Refit the model of time to this machine's card, by its microbenchmarks.",
+        option(
+            "--model", "Refit the model of time to this machine's card, by its microbenchmarks."
         ),
     ] = False,
     validate: Annotated[
         bool,
-        typer.Option(
-            "--validate",
-            help="With --model: model what records measured, and compare. Needs no GPU.",
+        option(
+            "--validate", "With --model: model what records measured, and compare. Needs no GPU."
         ),
     ] = False,
     experiment: Annotated[
         list[str] | None,
-        typer.Option(
-            "--experiment",
-            metavar="ID",
-            help="With --validate: only the records of this experiment. Repeatable.",
+        option(
+            "--experiment ID", "With --validate: only the records of this experiment. Repeatable."
         ),
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(
-            "--figures",
-            metavar="FILE",
-            help="With --model: what the microbenchmarks printed elsewhere. Needs no GPU.",
+        option(
+            "--figures FILE",
+            "With --model: what the microbenchmarks printed elsewhere. Needs no GPU.",
         ),
     ] = None,
     write: Annotated[
-        Path | None,
-        typer.Option(
-            "--write", metavar="FILE", help="With --model: write the chip's refitted parameters."
-        ),
+        Path | None, option("--write FILE", "With --model: write the chip's refitted parameters.")
     ] = None,
-    chip: Annotated[
-        str, typer.Option("--chip", metavar="NAME", help="With --model: H200, H100 or B200.")
-    ] = CHIP,
-    device: DeviceOption = None,
-    margin: MarginOption = 1.0,
-    json: JsonOption = False,
-    nvcc: NvccOption = None,
-    project: ProjectOption = HERE,
+    chip: Annotated[str, option("--chip NAME", "With --model: H200, H100 or B200.")] = CHIP,
+    device: options.Device = None,
+    margin: options.Margin = 1.0,
+    json: options.Json = False,
+    nvcc: options.Nvcc = None,
+    project: options.Project = HERE,
 ) -> None:
     """Measure this machine's rate of false verdicts, or the smallest slowdown that a run detects.
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelexp.cli import replaying
+from kernelexp.cli import options, replaying
 from kernelexp.cli.app import app
 from kernelexp.cli.console import print_document, print_json
 from kernelexp.cli.modes import BEHIND, PartedCommand, refuse_other_modes
-from kernelexp.cli.options import JsonOption, NvccOption
+from kernelexp.cli.options import argument, option
 from kernelexp.cli.parameters import parse_ranges
 from kernelexp.model.errors import UsageError
 
@@ -30,84 +30,50 @@ def capture(
     context: typer.Context,
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[CAPTURE]... [-- PROGRAM]...",
-            help="-- and the program; with --replay, folders that were kept.",
+        argument(
+            "[CAPTURE]... [-- PROGRAM]...",
+            "-- and the program; with --replay, folders that were kept.",
         ),
     ] = None,
     kernel: Annotated[
         list[str] | None,
-        typer.Option(
-            "--kernel",
-            metavar="NAME[:N]",
-            rich_help_panel=WITHOUT_REPLAY,
-            help="Keep the N-th launch of a kernel, the first by default: its own name, its "
-            "symbol, or a pattern: '*gemm*'. Repeatable.",
+        option(
+            "--kernel NAME[:N]",
+            "Keep the N-th launch of a kernel, the first by default: its own name, its symbol, "
+            "or a pattern: '*gemm*'. Repeatable.",
+            WITHOUT_REPLAY,
         ),
     ] = None,
     count: Annotated[
-        int,
-        typer.Option(
-            "--count",
-            metavar="N",
-            min=1,
-            rich_help_panel=WITHOUT_REPLAY,
-            help="With --kernel: as many, from there on.",
-        ),
+        int, option("--count N", "With --kernel: as many, from there on.", WITHOUT_REPLAY, min=1)
     ] = 1,
     launches: Annotated[
-        str,
-        typer.Option(
-            "--launches",
-            metavar="RANGE",
-            rich_help_panel=WITHOUT_REPLAY,
-            help="Among all of a process: 3, 1-3, 5-.",
-        ),
+        str, option("--launches RANGE", "Among all of a process: 3, 1-3, 5-.", WITHOUT_REPLAY)
     ] = "",
     limit: Annotated[
-        int,
-        typer.Option(
-            "--limit",
-            metavar="MIB",
-            min=1,
-            rich_help_panel=WITHOUT_REPLAY,
-            help="Copy this much of an allocation.",
-        ),
+        int, option("--limit MIB", "Copy this much of an allocation.", WITHOUT_REPLAY, min=1)
     ] = 256,
     output_: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            metavar="FOLDER",
-            rich_help_panel=WITHOUT_REPLAY,
-            help="Where captures are kept.",
-        ),
+        Path, option("--output FOLDER", "Where captures are kept.", WITHOUT_REPLAY)
     ] = Path("captures"),
     replay: Annotated[
         bool,
-        typer.Option(
-            "--replay", help="Launch captured kernels again instead, and compare what they write."
-        ),
+        option("--replay", "Launch captured kernels again instead, and compare what they write."),
     ] = False,
     emulated: Annotated[
         bool,
-        typer.Option(
-            "--emulated",
-            rich_help_panel=WITH_REPLAY,
-            help="On the CPU, as without a GPU: its SASS is executed.",
-        ),
+        option("--emulated", "On the CPU, as without a GPU: its SASS is executed.", WITH_REPLAY),
     ] = False,
     after: Annotated[
         Path | None,
-        typer.Option(
-            "--after",
-            metavar="CAPTURE",
-            rich_help_panel=WITH_REPLAY,
-            help="Time it directly after this one, which the program launched before it.",
+        option(
+            "--after CAPTURE",
+            "Time it directly after this one, which the program launched before it.",
+            WITH_REPLAY,
         ),
     ] = None,
-    nvcc: NvccOption = None,
-    json: JsonOption = False,
+    nvcc: options.Nvcc = None,
+    json: options.Json = False,
 ) -> None:
     """Keep launches of a program that runs on the GPU, or launch them again.
 

@@ -8,21 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelexp.cli import common
+from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import refuse_two_forms
 from kernelexp.cli.console import output, print_document, print_message, print_text
-from kernelexp.cli.options import (
-    HERE,
-    DeviceOption,
-    JsonOption,
-    LimitOption,
-    MarginOption,
-    MarkdownOption,
-    NvccOption,
-    PedanticOption,
-    ProjectOption,
-)
+from kernelexp.cli.options import HERE, argument, option
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,39 +22,30 @@ if TYPE_CHECKING:
 @app.command()
 def check(
     kernels: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[KERNEL]...", help="Kernels to check; all without one."),
+        list[str] | None, argument("[KERNEL]...", "Kernels to check; all without one.")
     ] = None,
     update: Annotated[
-        bool, typer.Option("--update", help="Write the current builds as the baseline to commit.")
+        bool, option("--update", "Write the current builds as the baseline to commit.")
     ] = False,
-    junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML too.")
-    ] = None,
+    junit: options.Junit = None,
     emulate: Annotated[
-        bool,
-        typer.Option("--emulate", help="Execute each variant too: result and barrier protocol."),
+        bool, option("--emulate", "Execute each variant too: result and barrier protocol.")
     ] = False,
-    pedantic: PedanticOption = False,
+    pedantic: options.Pedantic = False,
     since: Annotated[
-        str,
-        typer.Option(
-            "--since", metavar="REV", help="Check only variants whose inputs changed since then."
-        ),
+        str, option("--since REV", "Check only variants whose inputs changed since then.")
     ] = "",
     measured: Annotated[
         bool,
-        typer.Option(
-            "--measured", help="Require gates on time to be decided: a missing GPU is an error."
-        ),
+        option("--measured", "Require gates on time to be decided: a missing GPU is an error."),
     ] = False,
-    margin: MarginOption = 1.0,
-    device: DeviceOption = None,
-    markdown: MarkdownOption = False,
-    json: JsonOption = False,
-    limit: LimitOption = None,
-    nvcc: NvccOption = None,
-    project: ProjectOption = HERE,
+    margin: options.Margin = 1.0,
+    device: options.Device = None,
+    markdown: options.Markdown = False,
+    json: options.Json = False,
+    limit: options.Limit = None,
+    nvcc: options.Nvcc = None,
+    project: options.Project = HERE,
 ) -> None:
     """Compare all builds with the committed baseline, for CI.
 

@@ -6,20 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelexp.cli import common
+from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import refuse_two_forms
 from kernelexp.cli.completion import complete, variant_names
 from kernelexp.cli.console import output
 from kernelexp.cli.modes import refuse_other_modes
-from kernelexp.cli.options import (
-    HERE,
-    JsonOption,
-    LimitOption,
-    MarkdownOption,
-    NvccOption,
-    ProjectOption,
-)
+from kernelexp.cli.options import HERE, argument, option
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,75 +35,42 @@ WITH_AUDIT = "With --audit"
 @app.command()
 def compare(
     ctx: typer.Context,
-    before: Annotated[
-        str,
-        typer.Argument(metavar="A", help=_SUBJECT, autocompletion=complete(variant_names)),
-    ],
+    before: Annotated[str, argument("A", _SUBJECT, autocompletion=complete(variant_names))],
     after: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[B]",
-            help="The same. Without it, A's baseline is compared with its candidate, or with each.",
+        argument(
+            "[B]",
+            "The same. Without it, A's baseline is compared with its candidate, or with each.",
             autocompletion=complete(variant_names),
         ),
     ] = None,
     of_records: Annotated[
         bool,
-        typer.Option(
-            "--records",
-            help="Compare two runs in full: axes, flags, compiler, sources, figures.",
-        ),
+        option("--records", "Compare two runs in full: axes, flags, compiler, sources, figures."),
     ] = False,
     as_audit: Annotated[
         bool,
-        typer.Option(
-            "--audit", help="Write a performance audit of B, or of A's candidate, from the records."
-        ),
+        option("--audit", "Write a performance audit of B, or of A's candidate, from the records."),
     ] = False,
     floor: Annotated[
         float,
-        typer.Option(
-            "--floor",
-            min=0.0,
-            max=1000.0,
-            metavar="PERCENT",
-            rich_help_panel=WITHOUT_OTHERS,
-            help="Smallest change to show.",
-        ),
+        option("--floor PERCENT", "Smallest change to show.", WITHOUT_OTHERS, min=0.0, max=1000.0),
     ] = 5.0,
     every: Annotated[
-        bool,
-        typer.Option(
-            "--all",
-            rich_help_panel=WITHOUT_OTHERS,
-            help="Show counters of every group, even shares near 0.",
-        ),
+        bool, option("--all", "Show counters of every group, even shares near 0.", WITHOUT_OTHERS)
     ] = False,
     metric: Annotated[
-        str | None,
-        typer.Option(
-            "--metric",
-            metavar="REGEX",
-            rich_help_panel=WITHOUT_OTHERS,
-            help="Show these metrics, changed or not.",
-        ),
+        str | None, option("--metric REGEX", "Show these metrics, changed or not.", WITHOUT_OTHERS)
     ] = None,
     emulate: Annotated[
-        bool,
-        typer.Option(
-            "--emulate",
-            rich_help_panel=WITHOUT_OTHERS,
-            help="Emulate variants that have no stored emulation.",
-        ),
+        bool, option("--emulate", "Emulate variants that have no stored emulation.", WITHOUT_OTHERS)
     ] = False,
-    against: Annotated[
-        str | None, typer.Option("--against", hidden=True, rich_help_panel=WITH_AUDIT)
-    ] = None,
-    markdown: MarkdownOption = False,
-    json: JsonOption = False,
-    limit: LimitOption = None,
-    nvcc: NvccOption = None,
-    project: ProjectOption = HERE,
+    against: Annotated[str | None, option("--against", mode=WITH_AUDIT, hidden=True)] = None,
+    markdown: options.Markdown = False,
+    json: options.Json = False,
+    limit: options.Limit = None,
+    nvcc: options.Nvcc = None,
+    project: options.Project = HERE,
 ) -> None:
     """Compare two variants, records or profiles: what changed most.
 

@@ -6,13 +6,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-import typer
 
-from kernelexp.cli import common
+from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.completion import complete, experiment_names
 from kernelexp.cli.console import output
-from kernelexp.cli.options import HERE, JsonOption, ProjectOption
+from kernelexp.cli.options import HERE, argument, option
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,41 +30,31 @@ class Action(Enum):
 
 @app.command()
 def decide(
-    action: Annotated[
-        Action, typer.Argument(metavar="accept|reject|replace", help="The decision.")
-    ],
+    action: Annotated[Action, argument("accept|reject|replace", "The decision.")],
     experiment: Annotated[
         str,
-        typer.Argument(
-            metavar="EXPERIMENT",
+        argument(
+            "EXPERIMENT",
+            "Id of an experiment or of a step of the history; T3:1 is its first candidate.",
             autocompletion=complete(experiment_names),
-            help="Id of an experiment or of a step of the history; T3:1 is its first candidate.",
         ),
     ],
     by: Annotated[
         str | None,
-        typer.Option(
-            "--by",
-            metavar="EXPERIMENT",
+        option(
+            "--by EXPERIMENT",
+            "With replace: the experiment whose candidate takes its place.",
             autocompletion=complete(experiment_names),
-            help="With replace: the experiment whose candidate takes its place.",
         ),
     ] = None,
     candidate: Annotated[
-        int | None,
-        typer.Option("--candidate", metavar="N", min=1, help="Which of several candidates."),
+        int | None, option("--candidate N", "Which of several candidates.", min=1)
     ] = None,
-    commit: Annotated[
-        str, typer.Option("--commit", metavar="REV", help="The commit that the decision is about.")
-    ] = "",
-    note: Annotated[
-        str, typer.Option("--note", metavar="TEXT", help="A short note for the log's table.")
-    ] = "",
-    why: Annotated[
-        str, typer.Option("--why", metavar="TEXT", help="Why the result is what it is.")
-    ] = "",
-    json: JsonOption = False,
-    project: ProjectOption = HERE,
+    commit: Annotated[str, option("--commit REV", "The commit that the decision is about.")] = "",
+    note: Annotated[str, option("--note TEXT", "A short note for the log's table.")] = "",
+    why: Annotated[str, option("--why TEXT", "Why the result is what it is.")] = "",
+    json: options.Json = False,
+    project: options.Project = HERE,
 ) -> None:
     """Accept, reject or replace a candidate.
 

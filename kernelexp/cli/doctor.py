@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import typer
 
+from kernelexp.cli import options
 from kernelexp.cli.app import app
 from kernelexp.cli.console import output
-from kernelexp.cli.options import HERE, JsonOption, NvccOption, ProjectOption
+from kernelexp.cli.options import HERE
 
 
 @app.command()
 def doctor(
-    json: JsonOption = False, nvcc: NvccOption = None, project: ProjectOption = HERE
+    json: options.Json = False, nvcc: options.Nvcc = None, project: options.Project = HERE
 ) -> None:
     """Check tools, versions and capabilities."""
     from kernelexp.report.document import machine

@@ -7,23 +7,13 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import msgspec
 import typer
 
-from kernelexp.cli import common
+from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import chosen, parse_isas, parse_variants
 from kernelexp.cli.completion import complete, variant_names
 from kernelexp.cli.console import output, print_message
 from kernelexp.cli.modes import refuse_all_but, refuse_other_modes
-from kernelexp.cli.options import (
-    HERE,
-    ISA_HELP,
-    JsonOption,
-    LimitOption,
-    NvccOption,
-    PedanticOption,
-    ProjectOption,
-    SetOption,
-    VerboseOption,
-)
+from kernelexp.cli.options import HERE, ISA_HELP, argument, option
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,58 +32,44 @@ def emulate(
     ctx: typer.Context,
     variants: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[VARIANT]...",
-            autocompletion=complete(variant_names),
-            help="KERNEL, KERNEL@ARCH, KERNEL@ARCH:axis=value,... or an experiment's id; with "
+        argument(
+            "[VARIANT]...",
+            "KERNEL, KERNEL@ARCH, KERNEL@ARCH:axis=value,... or an experiment's id; with "
             "--recount an experiment or a run.",
+            autocompletion=complete(variant_names),
         ),
     ] = None,
     recount: Annotated[
         bool,
-        typer.Option(
+        option(
             "--recount",
-            help="Count recorded runs again from their own sources; their times and verdicts stay.",
+            "Count recorded runs again from their own sources; their times and verdicts stay.",
         ),
     ] = False,
-    every: Annotated[
-        bool,
-        typer.Option("--all", rich_help_panel=WITH_RECOUNT, help="Recount every recorded run."),
-    ] = False,
-    set_: SetOption = None,
+    every: Annotated[bool, option("--all", "Recount every recorded run.", WITH_RECOUNT)] = False,
+    set_: options.Set = None,
     size: Annotated[
-        str,
-        typer.Option("--size", metavar="NAME", help="Which size of problem.py to execute."),
+        str, option("--size NAME", "Which size of problem.py to execute.")
     ] = "emulated",
     full: Annotated[
-        bool,
-        typer.Option("--full", help="Extrapolate counters to the full problem from two sizes."),
+        bool, option("--full", "Extrapolate counters to the full problem from two sizes.")
     ] = False,
     schedules: Annotated[
-        int | None,
-        typer.Option(
-            "--schedules", metavar="N", min=1, max=1000, help="Number of schedules; 3 by default."
-        ),
+        int | None, option("--schedules N", "Number of schedules; 3 by default.", min=1, max=1000)
     ] = None,
     schedule: Annotated[
-        str | None,
-        typer.Option(
-            "--schedule", metavar="SEED", help="Only this schedule, as in 'seed 5, late'."
-        ),
+        str | None, option("--schedule SEED", "Only this schedule, as in 'seed 5, late'.")
     ] = None,
     first: Annotated[
-        bool,
-        typer.Option(
-            "--first", help="End a launch at its first fault instead of looking for others."
-        ),
+        bool, option("--first", "End a launch at its first fault instead of looking for others.")
     ] = False,
-    isa: Annotated[str, typer.Option("--isa", metavar="ISA", help=ISA_HELP)] = "both",
-    pedantic: PedanticOption = False,
-    verbose: VerboseOption = False,
-    json: JsonOption = False,
-    limit: LimitOption = None,
-    nvcc: NvccOption = None,
-    project: ProjectOption = HERE,
+    isa: Annotated[str, option("--isa ISA", ISA_HELP)] = "both",
+    pedantic: options.Pedantic = False,
+    verbose: options.Verbose = False,
+    json: options.Json = False,
+    limit: options.Limit = None,
+    nvcc: options.Nvcc = None,
+    project: options.Project = HERE,
 ) -> None:
     """Execute variants on the CPU: result, barriers, counters.
 

@@ -7,69 +7,55 @@ from typing import Annotated
 
 import typer
 
+from kernelexp.cli import options
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_seconds
 from kernelexp.cli.console import output
-from kernelexp.cli.options import JsonOption, NvccOption, VerboseOption
+from kernelexp.cli.options import argument, option
 
 
 @app.command()
 def evaluate(
     problem: Annotated[
         Path,
-        typer.Argument(
-            metavar="PROBLEM",
-            help="A file of KernelBench; a folder of GPU MODE or LeetGPU; a Definition of "
-            "FlashInfer Trace with workloads.jsonl beside it.",
+        argument(
+            "PROBLEM",
+            "A file of KernelBench; a folder of GPU MODE or LeetGPU; a Definition of FlashInfer "
+            "Trace with workloads.jsonl beside it.",
         ),
     ],
-    solution: Annotated[Path, typer.Argument(metavar="SOLUTION", help="What is to be judged.")],
+    solution: Annotated[Path, argument("SOLUTION", "What is to be judged.")],
     largest: Annotated[
         int,
-        typer.Option(
-            "--largest",
-            metavar="N",
+        option(
+            "--largest N",
+            "Sizes above N become N, for the emulator; 0 keeps the problem's own.",
             min=0,
-            help="Sizes above N become N, for the emulator; 0 keeps the problem's own.",
         ),
     ] = 64,
     schedules: Annotated[
-        int,
-        typer.Option(
-            "--schedules", metavar="N", min=0, help="Further orders of warps to try, 2 by default."
-        ),
+        int, option("--schedules N", "Further orders of warps to try, 2 by default.", min=0)
     ] = 2,
-    limit: Annotated[
-        str, typer.Option("--limit", metavar="TIME", help="Of each process, 10m by default.")
-    ] = "10m",
-    gpu: Annotated[
-        bool, typer.Option("--gpu/--no-gpu", help="Time it if this machine has a GPU.")
-    ] = True,
+    limit: Annotated[str, option("--limit TIME", "Of each process, 10m by default.")] = "10m",
+    gpu: Annotated[bool, option("--gpu/--no-gpu", "Time it if this machine has a GPU.")] = True,
     modelled: Annotated[
-        bool,
-        typer.Option(
-            "--modelled", help="Model the time of a call before it is timed, or in place."
-        ),
+        bool, option("--modelled", "Model the time of a call before it is timed, or in place.")
     ] = False,
     prune: Annotated[
         float,
-        typer.Option(
-            "--prune-modelled",
-            metavar="US",
+        option(
+            "--prune-modelled US",
+            "Don't time what the model puts surely above US microseconds.",
             min=0,
-            help="Don't time what the model puts surely above US microseconds.",
         ),
     ] = 0.0,
-    again: Annotated[
-        bool, typer.Option("--again", help="Judge code again whose verdict is known.")
-    ] = False,
+    again: Annotated[bool, option("--again", "Judge code again whose verdict is known.")] = False,
     trace: Annotated[
-        Path | None,
-        typer.Option("--trace", metavar="FILE", help="Write a Trace of FlashInfer for each size."),
+        Path | None, option("--trace FILE", "Write a Trace of FlashInfer for each size.")
     ] = None,
-    verbose: VerboseOption = False,
-    json: JsonOption = False,
-    nvcc: NvccOption = None,
+    verbose: options.Verbose = False,
+    json: options.Json = False,
+    nvcc: options.Nvcc = None,
 ) -> None:
     """Judge a solution of KernelBench, GPU MODE, FlashInfer Trace or LeetGPU as it is.
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 from typer.core import TyperGroup
 
-from kernelexp.cli import common
+from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.console import print_document, print_json
 from kernelexp.cli.modes import BEHIND, PartedCommand
-from kernelexp.cli.options import JsonOption, NvccOption
+from kernelexp.cli.options import argument, option
 from kernelexp.cli.parameters import parse_ranges
 from kernelexp.model.errors import UsageError
 
@@ -30,93 +30,66 @@ def exec_(
     context: typer.Context,
     sources: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[SOURCE]... [-- PROGRAM|ARGS]...",
-            help="Sources to compile, then -- and the program's arguments; or -- and a program "
-            "linked with the shared runtime (nvcc -cudart shared).",
+        argument(
+            "[SOURCE]... [-- PROGRAM|ARGS]...",
+            "Sources to compile, then -- and the program's arguments; or -- and a program linked "
+            "with the shared runtime (nvcc -cudart shared).",
         ),
     ] = None,
     device: Annotated[
-        str,
-        typer.Option(
-            "--device",
-            metavar="CARD",
-            help="The card that the program sees: H200, B200, L4, small.",
-        ),
+        str, option("--device CARD", "The card that the program sees: H200, B200, L4, small.")
     ] = "H200",
-    flags: Annotated[
-        str, typer.Option("--flags", metavar="FLAGS", help="Flags of nvcc, as in '-O3 -DN=64'.")
-    ] = "",
-    make: Annotated[
-        str,
-        typer.Option("--make", metavar="COMMAND", help="Build the program with this first."),
-    ] = "",
+    flags: Annotated[str, option("--flags FLAGS", "Flags of nvcc, as in '-O3 -DN=64'.")] = "",
+    make: Annotated[str, option("--make COMMAND", "Build the program with this first.")] = "",
     kernel: Annotated[
         list[str] | None,
-        typer.Option(
-            "--kernel",
-            metavar="NAME",
-            help="Check only kernels with this in their names; others are executed unchecked, "
-            "which is several times as fast.",
+        option(
+            "--kernel NAME",
+            "Check only kernels with this in their names; others are executed unchecked, which "
+            "is several times as fast.",
         ),
     ] = None,
-    launches: Annotated[
-        str, typer.Option("--launches", metavar="RANGE", help="Check only these: 3, 1-3, 5-.")
-    ] = "",
+    launches: Annotated[str, option("--launches RANGE", "Check only these: 3, 1-3, 5-.")] = "",
     per_kernel: Annotated[
         int,
-        typer.Option(
-            "--per-kernel",
-            metavar="N",
-            min=0,
-            help="Check only the first N launches of each kernel; 0: all.",
-        ),
+        option("--per-kernel N", "Check only the first N launches of each kernel; 0: all.", min=0),
     ] = 0,
     limit: Annotated[
-        int,
-        typer.Option(
-            "--limit", metavar="N", min=1, help="Warp instructions after which a launch is ended."
-        ),
+        int, option("--limit N", "Warp instructions after which a launch is ended.", min=1)
     ] = 2_000_000_000,
     unwritten: Annotated[
         int,
-        typer.Option(
-            "--unwritten",
-            metavar="BYTE",
+        option(
+            "--unwritten BYTE",
+            "What device memory reads as before it is written: 0, as fresh memory of a card "
+            "mostly does.",
             min=0,
             max=255,
-            help="What device memory reads as before it is written: 0, as fresh memory of a card "
-            "mostly does.",
         ),
     ] = 255,
     destroy_on_device_error: Annotated[
         Literal["context", "kernel"],
-        typer.Option(
+        option(
             "--destroy-on-device-error",
-            help="What a bad access ends: all that follows, as on a card, or its launch alone.",
+            "What a bad access ends: all that follows, as on a card, or its launch alone.",
         ),
     ] = "context",
     schedules: Annotated[
         int,
-        typer.Option(
-            "--schedules",
-            metavar="N",
+        option(
+            "--schedules N",
+            "Run the program N times, with its warps in another order each time.",
             min=1,
             max=1000,
-            help="Run the program N times, with its warps in another order each time.",
         ),
     ] = 1,
-    junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML too.")
-    ] = None,
-    sarif: Annotated[
-        Path | None, typer.Option("--sarif", metavar="FILE", help="Write SARIF too.")
-    ] = None,
+    junit: options.Junit = None,
+    sarif: Annotated[Path | None, option("--sarif FILE", "Write SARIF too.")] = None,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show notes and a table of kernels too.")
+        bool, option("--verbose -v", "Show notes and a table of kernels too.")
     ] = False,
-    json: JsonOption = False,
-    nvcc: NvccOption = None,
+    json: options.Json = False,
+    nvcc: options.Nvcc = None,
 ) -> None:
     """Run a CUDA program on this machine's CPU, and check its kernels and its calls.
 

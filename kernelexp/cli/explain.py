@@ -6,21 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelexp.cli import common
+from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_variants
 from kernelexp.cli.completion import assignments, complete, variant_names
 from kernelexp.cli.console import output
 from kernelexp.cli.modes import refuse_other_modes
-from kernelexp.cli.options import (
-    HERE,
-    EmulateOption,
-    JsonOption,
-    LimitOption,
-    MarkdownOption,
-    NvccOption,
-    ProjectOption,
-)
+from kernelexp.cli.options import HERE, argument, option
 from kernelexp.model.errors import nearest
 
 if TYPE_CHECKING:
@@ -36,51 +28,42 @@ def explain(
     ctx: typer.Context,
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="EXPERIMENT|VARIANT",
+        argument(
+            "EXPERIMENT|VARIANT",
+            "Id of an experiment or of a step of the history, H2:2 for its second candidate; or "
+            "KERNEL, KERNEL@ARCH or KERNEL@ARCH:axis=value,...",
             autocompletion=complete(variant_names),
-            help="Id of an experiment or of a step of the history, H2:2 for its second candidate; "
-            "or KERNEL, KERNEL@ARCH or KERNEL@ARCH:axis=value,...",
         ),
     ],
     candidate: Annotated[
-        int,
-        typer.Option(
-            "--candidate",
-            metavar="N",
-            min=1,
-            rich_help_panel=WITH_EXPERIMENT,
-            help="Which of several candidates.",
-        ),
+        int, option("--candidate N", "Which of several candidates.", WITH_EXPERIMENT, min=1)
     ] = 1,
     set_: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="AXIS=VALUE",
+        option(
+            "--set AXIS=VALUE",
+            "Override an axis. Repeatable.",
+            WITH_VARIANT,
             autocompletion=complete(assignments),
-            rich_help_panel=WITH_VARIANT,
-            help="Override an axis. Repeatable.",
         ),
     ] = None,
     modelled: Annotated[
         bool,
-        typer.Option(
+        option(
             "--modelled",
-            rich_help_panel=WITH_EXPERIMENT,
-            help="Also say what the model of time makes of the two; no GPU is needed.",
+            "Also say what the model of time makes of the two; no GPU is needed.",
+            WITH_EXPERIMENT,
         ),
     ] = False,
-    emulate: EmulateOption = True,
+    emulate: options.Emulate = True,
     verbose: Annotated[
-        bool,
-        typer.Option("--verbose", "-v", help="Show how the share of each limit was computed too."),
+        bool, option("--verbose -v", "Show how the share of each limit was computed too.")
     ] = False,
-    json: JsonOption = False,
-    markdown: MarkdownOption = False,
-    limit: LimitOption = None,
-    nvcc: NvccOption = None,
-    project: ProjectOption = HERE,
+    json: options.Json = False,
+    markdown: options.Markdown = False,
+    limit: options.Limit = None,
+    nvcc: options.Nvcc = None,
+    project: options.Project = HERE,
 ) -> None:
     """Explain an experiment, or rank what could be gained in a variant.
 

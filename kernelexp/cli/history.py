@@ -6,24 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelexp.cli import common
+from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import refuse_two_forms
 from kernelexp.cli.console import output
 from kernelexp.cli.modes import refuse_all_but, refuse_other_modes
-from kernelexp.cli.options import (
-    HERE,
-    ArmArgument,
-    DeviceOption,
-    EmulateOption,
-    GpuOption,
-    JsonOption,
-    LimitOption,
-    MarginOption,
-    MarkdownOption,
-    NvccOption,
-    ProjectOption,
-)
+from kernelexp.cli.options import HERE, option
 from kernelexp.model import errors
 from kernelexp.model.errors import UsageError
 
@@ -38,39 +26,30 @@ WITH_GOOD = "With --good and --bad"
 @app.command()
 def history(
     ctx: typer.Context,
-    name: ArmArgument,
+    name: options.Arm,
     revisions: Annotated[
-        str,
-        typer.Option(
-            "--revisions", metavar="A..B", help="The commits after A up to B, along first parents."
-        ),
+        str, option("--revisions A..B", "The commits after A up to B, along first parents.")
     ] = "",
-    good: Annotated[
-        str,
-        typer.Option("--good", metavar="REV", help="Find the first bad commit after this one."),
-    ] = "",
-    bad: Annotated[
-        str, typer.Option("--bad", metavar="REV", help="A later revision that is bad.")
-    ] = "",
+    good: Annotated[str, option("--good REV", "Find the first bad commit after this one.")] = "",
+    bad: Annotated[str, option("--bad REV", "A later revision that is bad.")] = "",
     by: Annotated[
         str,
-        typer.Option(
-            "--by",
-            metavar="WHAT",
-            rich_help_panel=WITH_GOOD,
-            help="What is bad: time, result (emulated), build, or a built or emulated figure, such "
-            "as launch__registers_per_thread.",
+        option(
+            "--by WHAT",
+            "What is bad: time, result (emulated), build, or a built or emulated figure, such as "
+            "launch__registers_per_thread.",
+            WITH_GOOD,
         ),
     ] = "time",
-    emulate: EmulateOption = False,
-    gpu: GpuOption = True,
-    margin: MarginOption = 1.0,
-    device: DeviceOption = None,
-    markdown: MarkdownOption = False,
-    json: JsonOption = False,
-    limit: LimitOption = None,
-    nvcc: NvccOption = None,
-    project: ProjectOption = HERE,
+    emulate: options.Emulate = False,
+    gpu: options.Gpu = True,
+    margin: options.Margin = 1.0,
+    device: options.Device = None,
+    markdown: options.Markdown = False,
+    json: options.Json = False,
+    limit: options.Limit = None,
+    nvcc: options.Nvcc = None,
+    project: options.Project = HERE,
 ) -> None:
     """Show a variant at each commit of a range, or find the commit that made it slower or wrong.
 

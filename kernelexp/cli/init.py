@@ -10,29 +10,22 @@ from typing import Annotated
 import typer
 
 from kernelexp.cli.app import app
-from kernelexp.cli.options import HERE
+from kernelexp.cli.options import HERE, argument, option
 
 DEFAULT_ARCH = "sm_90a"
 
 
 @app.command()
 def init(
-    folder: Annotated[
-        Path, typer.Argument(metavar="[FOLDER]", help="Where to write the project.")
-    ] = HERE,
+    folder: Annotated[Path, argument("[FOLDER]", "Where to write the project.")] = HERE,
     arch: Annotated[
         str | None,
-        typer.Option(
-            "--arch",
-            metavar="SM",
-            help="Architecture, as in sm_100a. Default: that of this machine's GPU, or "
-            f"{DEFAULT_ARCH}.",
+        option(
+            "--arch SM",
+            f"Architecture, as in sm_100a. Default: that of this machine's GPU, or {DEFAULT_ARCH}.",
         ),
     ] = None,
-    empty: Annotated[
-        bool,
-        typer.Option("--empty", help="Leave the example out."),
-    ] = False,
+    empty: Annotated[bool, option("--empty", "Leave the example out.")] = False,
 ) -> None:
     """Start a project: a kernel in two variants, an experiment, a CI workflow.
 

@@ -7,22 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelexp.cli import common
+from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_variants, refuse_two_forms
 from kernelexp.cli.console import output, print_message
 from kernelexp.cli.modes import refuse_other_modes
-from kernelexp.cli.options import (
-    HERE,
-    ISA_HELP,
-    JsonOption,
-    LimitOption,
-    MarkdownOption,
-    NvccOption,
-    ProjectOption,
-    SetOption,
-    VariantsArgument,
-)
+from kernelexp.cli.options import HERE, ISA_HELP, option
 from kernelexp.model.errors import OK, REGRESSION, UsageError
 
 if TYPE_CHECKING:
@@ -47,147 +37,110 @@ WITH_SIZE = "With --lines, --source, --memory or --modelled"
 @app.command()
 def inspect(
     ctx: typer.Context,
-    variants: VariantsArgument = None,
-    set_: SetOption = None,
+    variants: options.Variants = None,
+    set_: options.Set = None,
     as_build: Annotated[
         bool,
-        typer.Option(
-            "--build", help="Only build: registers, spills, memory and SASS size of each variant."
-        ),
+        option("--build", "Only build: registers, spills, memory and SASS size of each variant."),
     ] = False,
     as_lines: Annotated[
-        bool, typer.Option("--lines", help="Show what each source line and each warp role costs.")
+        bool, option("--lines", "Show what each source line and each warp role costs.")
     ] = False,
     as_source: Annotated[
-        bool,
-        typer.Option("--source", help="Like --lines, with the SASS below each line of source."),
+        bool, option("--source", "Like --lines, with the SASS below each line of source.")
     ] = False,
     as_memory: Annotated[
         bool,
-        typer.Option(
+        option(
             "--memory",
-            help="Draw which lanes of a warp touch which banks or sectors, where that costs more "
-            "than it needs.",
+            "Draw which lanes of a warp touch which banks or sectors, where that costs more than "
+            "it needs.",
         ),
     ] = False,
     as_modelled: Annotated[
         bool,
-        typer.Option(
-            "--modelled",
-            help="Model each variant's time, and where its cycles go, without a GPU.",
-        ),
+        option("--modelled", "Model each variant's time, and where its cycles go, without a GPU."),
     ] = False,
     expect: Annotated[
         list[str] | None,
-        typer.Option(
-            "--expect",
-            metavar="CONDITION",
-            rich_help_panel=WITHOUT_OTHERS,
-            help="A gate on the number of instructions, as in 'LDG.128 >= 1', 'STL == 0' or "
-            "'BAR.SYNC in loops <= 2'; exit code 1 if one is missed. Repeatable.",
+        option(
+            "--expect CONDITION",
+            "A gate on the number of instructions, as in 'LDG.128 >= 1', 'STL == 0' or 'BAR.SYNC "
+            "in loops <= 2'; exit code 1 if one is missed. Repeatable.",
+            WITHOUT_OTHERS,
         ),
     ] = None,
     emulate: Annotated[
         bool,
-        typer.Option(
+        option(
             "--emulate",
-            rich_help_panel=WITHOUT_OTHERS,
-            help="Execute each variant on the CPU too, and count the barriers.",
+            "Execute each variant on the CPU too, and count the barriers.",
+            WITHOUT_OTHERS,
         ),
     ] = False,
     top: Annotated[
-        int,
-        typer.Option(
-            "--top",
-            metavar="N",
-            min=0,
-            rich_help_panel=WITHOUT_BUILD,
-            help="How many source lines to show; 0 for all.",
-        ),
+        int, option("--top N", "How many source lines to show; 0 for all.", WITHOUT_BUILD, min=0)
     ] = TOP,
     by: Annotated[
         str | None,
-        typer.Option(
-            "--by",
-            metavar="METRIC",
-            rich_help_panel=WITH_LINES,
-            help="What to rank by: stalls, instructions, wavefronts, conflicts, sectors, "
-            "tma_sectors, barriers, sass, or any counter by its own name.",
+        option(
+            "--by METRIC",
+            "What to rank by: stalls, instructions, wavefronts, conflicts, sectors, tma_sectors, "
+            "barriers, sass, or any counter by its own name.",
+            WITH_LINES,
         ),
     ] = None,
     page: Annotated[
         str,
-        typer.Option(
-            "--page",
-            metavar="FILE",
-            rich_help_panel=WITH_LINES,
-            help="Write the source beside the SASS and PTX of each variant, as a web page.",
+        option(
+            "--page FILE",
+            "Write the source beside the SASS and PTX of each variant, as a web page.",
+            WITH_LINES,
         ),
     ] = "",
     trace: Annotated[
         str,
-        typer.Option(
-            "--trace",
-            metavar="FILE",
-            rich_help_panel=WITH_MODELLED,
-            help="Write a time line of the first CTA's warps, as a trace for Perfetto.",
+        option(
+            "--trace FILE",
+            "Write a time line of the first CTA's warps, as a trace for Perfetto.",
+            WITH_MODELLED,
         ),
     ] = "",
     role: Annotated[
         str | None,
-        typer.Option(
-            "--role",
-            metavar="NAME",
-            rich_help_panel=WITH_LINES,
-            help="Only lines that this role runs, alone or not.",
-        ),
+        option("--role NAME", "Only lines that this role runs, alone or not.", WITH_LINES),
     ] = None,
     size: Annotated[
         str | None,
-        typer.Option(
-            "--size",
-            metavar="NAME",
-            rich_help_panel=WITH_SIZE,
-            help="Which size of problem.py: emulated where lines are counted, full where a time is "
+        option(
+            "--size NAME",
+            "Which size of problem.py: emulated where lines are counted, full where a time is "
             "modelled.",
+            WITH_SIZE,
         ),
     ] = None,
-    isa: Annotated[
-        str, typer.Option("--isa", metavar="ISA", rich_help_panel=WITH_LINES, help=ISA_HELP)
-    ] = "both",
+    isa: Annotated[str, option("--isa ISA", ISA_HELP, WITH_LINES)] = "both",
     repeat: Annotated[
         str | None,
-        typer.Option(
-            "--record",
-            metavar="RUN",
-            rich_help_panel=WITH_BUILD,
-            help="Build the variants of a run from its own sources.",
-        ),
+        option("--record RUN", "Build the variants of a run from its own sources.", WITH_BUILD),
     ] = None,
     ninja: Annotated[
         Path | None,
-        typer.Option(
-            "--ninja",
-            metavar="FOLDER",
-            rich_help_panel=WITH_BUILD,
-            help="Build nothing: write build.ninja and compile_commands.json to FOLDER, for these "
+        option(
+            "--ninja FOLDER",
+            "Build nothing: write build.ninja and compile_commands.json to FOLDER, for these "
             "variants or all that experiments name.",
+            WITH_BUILD,
         ),
     ] = None,
     verbose: Annotated[
-        bool,
-        typer.Option(
-            "--verbose",
-            "-v",
-            rich_help_panel=WITH_BUILD,
-            help="Show every figure of every variant.",
-        ),
+        bool, option("--verbose -v", "Show every figure of every variant.", WITH_BUILD)
     ] = False,
-    json: JsonOption = False,
-    markdown: MarkdownOption = False,
-    limit: LimitOption = None,
-    nvcc: NvccOption = None,
-    project: ProjectOption = HERE,
+    json: options.Json = False,
+    markdown: options.Markdown = False,
+    limit: options.Limit = None,
+    nvcc: options.Nvcc = None,
+    project: options.Project = HERE,
 ) -> None:
     """Show what the compiler made of a variant: accesses, barriers, loops, tensor instructions.
 

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from kernelexp.cli import common
+from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.console import print_document, print_json, print_text
-from kernelexp.cli.options import HERE, JsonOption, ProjectOption
+from kernelexp.cli.options import HERE, option
 from kernelexp.model import errors
 from kernelexp.model.errors import UsageError
 
@@ -18,18 +18,17 @@ from kernelexp.model.errors import UsageError
 @app.command()
 def log(
     write: Annotated[
-        bool, typer.Option("--write", help="Render logs/EXPERIMENTS.md instead of printing.")
+        bool, option("--write", "Render logs/EXPERIMENTS.md instead of printing.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Overwrite a log that kernelexp did not write.")
+        bool, option("--force", "Overwrite a log that kernelexp did not write.")
     ] = False,
     check: Annotated[
-        bool,
-        typer.Option("--check", help="Exit with 1 if logs/EXPERIMENTS.md is out of date."),
+        bool, option("--check", "Exit with 1 if logs/EXPERIMENTS.md is out of date.")
     ] = False,
-    json: JsonOption = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
-    project: ProjectOption = HERE,
+    json: options.Json = False,
+    csv: options.Csv = False,
+    project: options.Project = HERE,
 ) -> None:
     """Print the log: history and experiments with verdicts.
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernelexp.cli import common
+from kernelexp.cli import common, options
 from kernelexp.cli.arguments import parse_limits, parse_seconds
 from kernelexp.cli.console import output, print_message
-from kernelexp.cli.options import L2State
 
 if TYPE_CHECKING:
     from kernelexp.evidence.measure.measured import Measuring
@@ -25,7 +24,7 @@ def parse_measuring(
     budget: str | None,
     default_budget_s: float | None = None,
     processes: int = 4,
-    l2: L2State = L2State.cold,
+    l2: options.L2State = options.L2State.cold,
     peers: bool,
     shared_gpu: bool,
     sanitize: bool = False,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelexp.cli import common
+from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.completion import assignments, complete
 from kernelexp.cli.console import print_message
-from kernelexp.cli.options import HERE, ProjectOption
+from kernelexp.cli.options import HERE, argument, option
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,45 +21,29 @@ if TYPE_CHECKING:
 
 @app.command()
 def new(
-    title: Annotated[
-        str, typer.Argument(metavar="[TITLE]", help="What the experiment tries, in a line.")
-    ] = "",
-    kernel: Annotated[
-        str,
-        typer.Option("--kernel", metavar="KERNEL[@ARCH]", help="The experiment's kernel."),
-    ] = "",
+    title: Annotated[str, argument("[TITLE]", "What the experiment tries, in a line.")] = "",
+    kernel: Annotated[str, option("--kernel KERNEL[@ARCH]", "The experiment's kernel.")] = "",
     set_: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="AXIS=VALUE",
+        option(
+            "--set AXIS=VALUE",
+            "Where the candidate differs from the baseline. Repeatable.",
             autocompletion=complete(assignments),
-            help="Where the candidate differs from the baseline. Repeatable.",
         ),
     ] = None,
     baseline: Annotated[
         list[str] | None,
-        typer.Option(
-            "--baseline",
-            metavar="AXIS=VALUE",
-            help="Where the baseline differs from the defaults. Repeatable.",
+        option(
+            "--baseline AXIS=VALUE", "Where the baseline differs from the defaults. Repeatable."
         ),
     ] = None,
-    hypothesis: Annotated[
-        str, typer.Option("--hypothesis", metavar="TEXT", help="What is expected, and why.")
-    ] = "",
-    name: Annotated[
-        str,
-        typer.Option("--id", metavar="ID", help="Id of the experiment, instead of the next one."),
-    ] = "",
+    hypothesis: Annotated[str, option("--hypothesis TEXT", "What is expected, and why.")] = "",
+    name: Annotated[str, option("--id ID", "Id of the experiment, instead of the next one.")] = "",
     origin: Annotated[
-        str,
-        typer.Option("--from", metavar="RUN", help="A sweep, for --row: its run, or sweep-KERNEL."),
+        str, option("--from RUN", "A sweep, for --row: its run, or sweep-KERNEL.")
     ] = "",
-    row: Annotated[
-        int | None, typer.Option("--row", metavar="N", help="The row of that sweep's table.")
-    ] = None,
-    project: ProjectOption = HERE,
+    row: Annotated[int | None, option("--row N", "The row of that sweep's table.")] = None,
+    project: options.Project = HERE,
 ) -> None:
     """Add an experiment to experiments.yaml, with the next id.
 

@@ -5,70 +5,70 @@ from __future__ import annotations
 import math
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from kernelexp.cli.completion import assignments, complete, variant_names
 from kernelexp.model.errors import UsageError
 
-ProjectOption = Annotated[
-    Path,
-    typer.Option(
-        "--project", "-C", metavar="PATH", help="Project folder, or its experiments.yaml."
-    ),
+
+def option(spec: str, about: str | None = None, mode: str | None = None, **more: Any) -> Any:
+    """An option of a command, as --help prints it: `--top N`, `--verbose -v`, `--gpu/--no-gpu`.
+
+    mode: the paragraph of --help that it stands in (see cli/modes.py); more: as typer has it.
+    """
+    words = spec.split()
+    names = [word for word in words if word.startswith("-")]
+    metavar = " ".join(words[len(names) :]) or None
+    return typer.Option(*names, metavar=metavar, help=about, rich_help_panel=mode, **more)
+
+
+def argument(metavar: str, about: str, **more: Any) -> Any:
+    """An argument of a command under its name in --help; more: as typer has it."""
+    return typer.Argument(metavar=metavar, help=about, **more)
+
+
+Project = Annotated[Path, option("--project -C PATH", "Project folder, or its experiments.yaml.")]
+Nvcc = Annotated[
+    str | None, option("--nvcc PATH", "The nvcc to use instead of $KERNELEXP_NVCC or the default.")
 ]
-NvccOption = Annotated[
-    str | None,
-    typer.Option(
-        "--nvcc", metavar="PATH", help="The nvcc to use instead of $KERNELEXP_NVCC or the default."
-    ),
-]
-SetOption = Annotated[
+Set = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="AXIS=VALUE",
+    option(
+        "--set AXIS=VALUE",
+        "Override an axis of each candidate or variant. Repeatable.",
         autocompletion=complete(assignments),
-        help="Override an axis of each candidate or variant. Repeatable.",
     ),
 ]
-VariantsArgument = Annotated[
+Variants = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[VARIANT]...",
+    argument(
+        "[VARIANT]...",
+        "KERNEL, KERNEL@ARCH, KERNEL@ARCH:axis=value,... or an experiment's id.",
         autocompletion=complete(variant_names),
-        help="KERNEL, KERNEL@ARCH, KERNEL@ARCH:axis=value,... or an experiment's id.",
     ),
 ]
-ArmArgument = Annotated[
+Arm = Annotated[
     str,
-    typer.Argument(
-        metavar="EXPERIMENT",
+    argument(
+        "EXPERIMENT",
+        "Its candidate (F3:2 of several, F3:baseline), or KERNEL@ARCH:axis=value,...",
         autocompletion=complete(variant_names),
-        help="Its candidate (F3:2 of several, F3:baseline), or KERNEL@ARCH:axis=value,...",
     ),
 ]
-DeviceOption = Annotated[
-    str | None, typer.Option("--device", metavar="GPU", help="Index or UUID of the GPU to use.")
-]
-DevicesOption = Annotated[
+Device = Annotated[str | None, option("--device GPU", "Index or UUID of the GPU to use.")]
+Devices = Annotated[
     str | None,
-    typer.Option(
-        "--devices",
-        metavar="GPUS",
-        help="Measure on several GPUs at once: all, or indices or UUIDs, as in 0,1.",
+    option(
+        "--devices GPUS", "Measure on several GPUs at once: all, or indices or UUIDs, as in 0,1."
     ),
 ]
 
 
-SchedulerOption = Annotated[
+Scheduler = Annotated[
     str | None,
-    typer.Option(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="Use the workers of a Dask scheduler: tcp://HOST:8786.",
-    ),
+    option("--scheduler ADDRESS", "Use the workers of a Dask scheduler: tcp://HOST:8786."),
 ]
 
 
@@ -79,58 +79,42 @@ def require_number(percent: float | None) -> float | None:
     return percent
 
 
-MarginOption = Annotated[
+Margin = Annotated[
     float,
-    typer.Option(
-        "--margin",
+    option(
+        "--margin PERCENT",
+        "Smallest change that matters.",
         min=0.01,
         max=100.0,
-        metavar="PERCENT",
         callback=require_number,
-        help="Smallest change that matters.",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print markdown.")]
-EmulateOption = Annotated[
-    bool, typer.Option("--emulate/--no-emulate", help="Execute variants on the CPU.")
-]
-GpuOption = Annotated[
-    bool, typer.Option("--gpu/--no-gpu", help="Time variants if this machine's GPU can run them.")
-]
-BudgetOption = Annotated[
+Json = Annotated[bool, option("--json", "Print JSON.")]
+Csv = Annotated[bool, option("--csv", "Print CSV.")]
+Junit = Annotated[Path | None, option("--junit FILE", "Write JUnit XML too.")]
+Markdown = Annotated[bool, option("--markdown", "Print markdown.")]
+Emulate = Annotated[bool, option("--emulate/--no-emulate", "Execute variants on the CPU.")]
+Gpu = Annotated[bool, option("--gpu/--no-gpu", "Time variants if this machine's GPU can run them.")]
+Budget = Annotated[
     str | None,
-    typer.Option(
-        "--budget",
-        metavar="TIME",
-        help="Time limit for measuring one experiment, start-up excluded: 1m. Default: 30s, plus "
+    option(
+        "--budget TIME",
+        "Time limit for measuring one experiment, start-up excluded: 1m. Default: 30s, plus "
         "5s for each candidate after the first.",
     ),
 ]
-ProcessesOption = Annotated[
-    int,
-    typer.Option(
-        "--processes",
-        metavar="N",
-        min=2,
-        help="Processes to time before the interval is first checked.",
-    ),
+Processes = Annotated[
+    int, option("--processes N", "Processes to time before the interval is first checked.", min=2)
 ]
-ExperimentSizeOption = Annotated[
+ExperimentSize = Annotated[
     str | None,
-    typer.Option(
-        "--size",
-        metavar="NAME",
-        help="Sizes to time: small, or M=1024,2048. Default: those of the experiment, or full.",
+    option(
+        "--size NAME",
+        "Sizes to time: small, or M=1024,2048. Default: those of the experiment, or full.",
     ),
 ]
-SizeOption = Annotated[
-    str, typer.Option("--size", metavar="NAME", help="Which size of problem.py to time.")
-]
-SizesOption = Annotated[
-    str,
-    typer.Option("--size", metavar="NAMES", help="Sizes to time: small, or M=1024,2048."),
-]
+Size = Annotated[str, option("--size NAME", "Which size of problem.py to time.")]
+Sizes = Annotated[str, option("--size NAMES", "Sizes to time: small, or M=1024,2048.")]
 
 
 class L2State(StrEnum):
@@ -140,32 +124,21 @@ class L2State(StrEnum):
     hot = "hot"
 
 
-L2Option = Annotated[
-    L2State, typer.Option("--l2", help="Flush L2 before each launch, or leave it warm.")
+L2 = Annotated[L2State, option("--l2", "Flush L2 before each launch, or leave it warm.")]
+Peers = Annotated[
+    bool, option("--peers/--no-peers", "Also time the problem's peers, such as cuBLAS.")
 ]
-PeersOption = Annotated[
-    bool,
-    typer.Option("--peers/--no-peers", help="Also time the problem's peers, such as cuBLAS."),
-]
-SharedGpuOption = Annotated[
-    bool, typer.Option("--shared-gpu", help="Measure even if another process uses the GPU.")
-]
-PedanticOption = Annotated[
-    bool,
-    typer.Option("--pedantic", help="Treat the emulator's warnings as mistakes."),
-]
+SharedGpu = Annotated[bool, option("--shared-gpu", "Measure even if another process uses the GPU.")]
+Pedantic = Annotated[bool, option("--pedantic", "Treat the emulator's warnings as mistakes.")]
 ISA_HELP = "What to execute: ptx (checked for faults), sass (counted as ncu does), or both."
-VerboseOption = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Show every figure of every variant.")
-]
-LimitOption = Annotated[
+Verbose = Annotated[bool, option("--verbose -v", "Show every figure of every variant.")]
+Limit = Annotated[
     list[str] | None,
-    typer.Option(
-        "--limit",
-        metavar="WHAT=TIME",
-        help="Time limit of one build, one emulation, one run of a program, one pass of ncu or one "
-        "function of problem.py: build=20m, emulation=1h, run=20m, profile=20m, problem=2m. "
-        "Repeatable.",
+    option(
+        "--limit WHAT=TIME",
+        "Time limit of one build, one emulation, one run of a program, one pass of ncu or "
+        "one function of problem.py: build=20m, emulation=1h, run=20m, profile=20m, "
+        "problem=2m. Repeatable.",
     ),
 ]
 HERE = Path()

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelexp.cli import common
+from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.completion import complete, variant_names
 from kernelexp.cli.console import output, print_document
-from kernelexp.cli.options import HERE, JsonOption, ProjectOption
+from kernelexp.cli.options import HERE, argument, option
 from kernelexp.model.errors import UsageError, join, suggest
 
 if TYPE_CHECKING:
@@ -39,37 +39,29 @@ class ChartKind(StrEnum):
 def plot(
     kind: Annotated[
         ChartKind | None,
-        typer.Argument(
-            metavar="[CHART]",
-            help="history, sweep, run, stalls or roofline; what there is of each without one.",
+        argument(
+            "[CHART]",
+            "history, sweep, run, stalls or roofline; what there is of each without one.",
             show_default=False,
         ),
     ] = None,
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[NAME]...",
-            help="history, roofline: KERNEL or KERNEL@ARCH, all without one. sweep: the same, for "
-            "the latest sweep, or its run. run: an experiment, for its latest measured run, or a "
+        argument(
+            "[NAME]...",
+            "history, roofline: KERNEL or KERNEL@ARCH, all without one. sweep: the same, for the "
+            "latest sweep, or its run. run: an experiment, for its latest measured run, or a "
             "run. stalls: profiles, as for `kernelexp show`.",
             autocompletion=complete(variant_names),
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Draw into FILE.svg or FILE.png."),
-    ] = None,
-    by: Annotated[
-        str, typer.Option("--by", metavar="AXIS,AXIS", help="The two axes of a sweep's map.")
-    ] = "",
+    out: Annotated[Path | None, option("--out -o FILE", "Draw into FILE.svg or FILE.png.")] = None,
+    by: Annotated[str, option("--by AXIS,AXIS", "The two axes of a sweep's map.")] = "",
     dtype: Annotated[
-        str,
-        typer.Option(
-            "--dtype", metavar="TYPE", help="The operands' type, for the roofline: fp8, bf16."
-        ),
+        str, option("--dtype TYPE", "The operands' type, for the roofline: fp8, bf16.")
     ] = "",
-    json: JsonOption = False,
-    project: ProjectOption = HERE,
+    json: options.Json = False,
+    project: options.Project = HERE,
 ) -> None:
     """Show a chart: in the terminal, or drawn into an SVG or PNG file.
 

@@ -7,23 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from kernelexp.cli import common
+from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_variants
 from kernelexp.cli.completion import complete, variant_names
 from kernelexp.cli.console import output, print_message
 from kernelexp.cli.modes import refuse_other_modes
-from kernelexp.cli.options import (
-    HERE,
-    DeviceOption,
-    JsonOption,
-    LimitOption,
-    MarkdownOption,
-    NvccOption,
-    ProjectOption,
-    SetOption,
-    VariantsArgument,
-)
+from kernelexp.cli.options import HERE, option
 from kernelexp.model.errors import KernelexpError, UsageError
 
 if TYPE_CHECKING:
@@ -40,86 +30,66 @@ WITH_IMPORT = "With --import"
 @app.command()
 def profile(
     ctx: typer.Context,
-    variants: VariantsArgument = None,
-    set_: SetOption = None,
-    size: Annotated[
-        str, typer.Option("--size", metavar="NAME", help="Which size of problem.py to launch.")
-    ] = "full",
+    variants: options.Variants = None,
+    set_: options.Set = None,
+    size: Annotated[str, option("--size NAME", "Which size of problem.py to launch.")] = "full",
     sections: Annotated[
         str | None,
-        typer.Option(
-            "--sections",
-            metavar="NAMES|all",
-            help="Comma-separated sections to collect instead of the usual ones: ncu's (ncu "
+        option(
+            "--sections NAMES|all",
+            "Comma-separated sections to collect instead of the usual ones: ncu's (ncu "
             "--list-sections lists them), those of kernelexp show, or files such as my.yaml.",
         ),
     ] = None,
     clock_control: Annotated[
         Literal["none", "base"],
-        typer.Option(
-            "--clock-control", help="none: clocks as they are; base: ncu locks the base clock."
-        ),
+        option("--clock-control", "none: clocks as they are; base: ncu locks the base clock."),
     ] = "none",
     cache_control: Annotated[
         Literal["all", "none"],
-        typer.Option("--cache-control", help="all: ncu flushes the caches before each pass."),
+        option("--cache-control", "all: ncu flushes the caches before each pass."),
     ] = "all",
     import_: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--import",
-            metavar="FILE...",
-            help="Import pages or reports of ncu instead: .ncu-rep, CSV of the pages raw, "
-            "details and source of one launch, or ncu's plain text. Needs --variant.",
+        option(
+            "--import FILE...",
+            "Import pages or reports of ncu instead: .ncu-rep, CSV of the pages raw, details and "
+            "source of one launch, or ncu's plain text. Needs --variant.",
         ),
     ] = None,
     variant: Annotated[
         str | None,
-        typer.Option(
-            "--variant",
-            metavar="VARIANT|EXPERIMENT",
+        option(
+            "--variant VARIANT|EXPERIMENT",
+            "The variant that was launched, or an experiment.",
+            WITH_IMPORT,
             autocompletion=complete(variant_names),
-            rich_help_panel=WITH_IMPORT,
-            help="The variant that was launched, or an experiment.",
         ),
     ] = None,
     candidate: Annotated[
         int | None,
-        typer.Option(
-            "--candidate",
+        option(
+            "--candidate N",
+            "Which candidate, if --variant is an experiment; 0 is the baseline.",
+            WITH_IMPORT,
             min=0,
-            metavar="N",
-            rich_help_panel=WITH_IMPORT,
-            help="Which candidate, if --variant is an experiment; 0 is the baseline.",
         ),
     ] = None,
     kernel: Annotated[
         str,
-        typer.Option(
-            "--kernel",
-            metavar="REGEX",
-            rich_help_panel=WITH_IMPORT,
-            help="The kernel to import, if the files have several.",
-        ),
+        option("--kernel REGEX", "The kernel to import, if the files have several.", WITH_IMPORT),
     ] = "",
     launch: Annotated[
         int | None,
-        typer.Option(
-            "--launch",
-            metavar="N",
-            rich_help_panel=WITH_IMPORT,
-            help="Which of its launches to import, counted from 1.",
-        ),
+        option("--launch N", "Which of its launches to import, counted from 1.", WITH_IMPORT),
     ] = None,
-    ncu: Annotated[
-        str | None, typer.Option("--ncu", metavar="PATH", help="The ncu to use.")
-    ] = None,
-    device: DeviceOption = None,
-    json: JsonOption = False,
-    markdown: MarkdownOption = False,
-    limit: LimitOption = None,
-    nvcc: NvccOption = None,
-    project: ProjectOption = HERE,
+    ncu: Annotated[str | None, option("--ncu PATH", "The ncu to use.")] = None,
+    device: options.Device = None,
+    json: options.Json = False,
+    markdown: options.Markdown = False,
+    limit: options.Limit = None,
+    nvcc: options.Nvcc = None,
+    project: options.Project = HERE,
 ) -> None:
     """Profile variants with ncu, or import what ncu printed elsewhere.
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelexp.cli import common
+from kernelexp.cli import common, options
 from kernelexp.cli.app import app
-from kernelexp.cli.options import HERE, ProjectOption
+from kernelexp.cli.options import HERE, option
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,41 +25,27 @@ WITH_SERVE = "With --serve"
 def report(
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="PATH",
-            help="Where to write: report/ by default, or report.html with --single.",
+        option(
+            "--out -o PATH", "Where to write: report/ by default, or report.html with --single."
         ),
     ] = None,
     single: Annotated[
-        bool, typer.Option("--single", help="Write all pages into one file, to be sent.")
+        bool, option("--single", "Write all pages into one file, to be sent.")
     ] = False,
     serve: Annotated[
-        bool,
-        typer.Option(
-            "--serve", help="Show the pages on this machine's loopback address; write nothing."
-        ),
+        bool, option("--serve", "Show the pages on this machine's loopback address; write nothing.")
     ] = False,
     port: Annotated[
         int,
-        typer.Option(
-            "--port",
-            metavar="PORT",
-            min=0,
-            max=65535,
-            rich_help_panel=WITH_SERVE,
-            help="Port to listen on; 0 chooses a free one.",
+        option(
+            "--port PORT", "Port to listen on; 0 chooses a free one.", WITH_SERVE, min=0, max=65535
         ),
     ] = 8000,
-    force: Annotated[
-        bool, typer.Option("--force", help="Write into a folder with other files.")
-    ] = False,
+    force: Annotated[bool, option("--force", "Write into a folder with other files.")] = False,
     every: Annotated[
-        bool,
-        typer.Option("--all", help="Render every page, also those that have not changed."),
+        bool, option("--all", "Render every page, also those that have not changed.")
     ] = False,
-    project: ProjectOption = HERE,
+    project: options.Project = HERE,
 ) -> None:
     """Render the whole project as web pages, which need no server and no network.
 

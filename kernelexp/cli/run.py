@@ -7,33 +7,12 @@ from typing import Annotated
 
 import typer
 
-from kernelexp.cli import common
+from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import chosen, parse_sets
 from kernelexp.cli.completion import complete, experiment_names
 from kernelexp.cli.measuring import parse_measuring, show
-from kernelexp.cli.options import (
-    HERE,
-    BudgetOption,
-    DeviceOption,
-    DevicesOption,
-    EmulateOption,
-    ExperimentSizeOption,
-    GpuOption,
-    JsonOption,
-    L2Option,
-    L2State,
-    LimitOption,
-    MarginOption,
-    NvccOption,
-    PeersOption,
-    ProcessesOption,
-    ProjectOption,
-    SchedulerOption,
-    SetOption,
-    SharedGpuOption,
-    VerboseOption,
-)
+from kernelexp.cli.options import HERE, argument, option
 from kernelexp.dossier.session import Session
 from kernelexp.model.errors import UsageError
 from kernelexp.project import Project
@@ -43,51 +22,46 @@ from kernelexp.project import Project
 def run(
     experiments: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[EXPERIMENT]...",
+        argument(
+            "[EXPERIMENT]...",
+            "Ids of experiments or of steps of the history.",
             autocompletion=complete(experiment_names),
-            help="Ids of experiments or of steps of the history.",
         ),
     ] = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="Run all experiments and the whole history.")
-    ] = False,
+    every: Annotated[bool, option("--all", "Run all experiments and the whole history.")] = False,
     repeat: Annotated[
-        str | None,
-        typer.Option("--record", metavar="RUN", help="Repeat a run with its own sources."),
+        str | None, option("--record RUN", "Repeat a run with its own sources.")
     ] = None,
-    set_: SetOption = None,
-    emulate: EmulateOption = True,
-    gpu: GpuOption = True,
-    device: DeviceOption = None,
-    devices: DevicesOption = None,
-    scheduler: SchedulerOption = None,
-    budget: BudgetOption = None,
-    processes: ProcessesOption = 4,
-    margin: MarginOption = 1.0,
-    size: ExperimentSizeOption = None,
-    l2: L2Option = L2State.cold,
-    peers: PeersOption = True,
-    shared_gpu: SharedGpuOption = False,
+    set_: options.Set = None,
+    emulate: options.Emulate = True,
+    gpu: options.Gpu = True,
+    device: options.Device = None,
+    devices: options.Devices = None,
+    scheduler: options.Scheduler = None,
+    budget: options.Budget = None,
+    processes: options.Processes = 4,
+    margin: options.Margin = 1.0,
+    size: options.ExperimentSize = None,
+    l2: options.L2 = options.L2State.cold,
+    peers: options.Peers = True,
+    shared_gpu: options.SharedGpu = False,
     sanitize: Annotated[
-        bool, typer.Option("--sanitize", help="Run compute-sanitizer on variants that fail.")
+        bool, option("--sanitize", "Run compute-sanitizer on variants that fail.")
     ] = False,
     reproduce: Annotated[
-        bool,
-        typer.Option("--reproduce", help="Exit with 1 if an earlier record is not reproduced."),
+        bool, option("--reproduce", "Exit with 1 if an earlier record is not reproduced.")
     ] = False,
     modelled: Annotated[
-        bool,
-        typer.Option("--modelled", help="Say what the model of time makes of each candidate."),
+        bool, option("--modelled", "Say what the model of time makes of each candidate.")
     ] = False,
-    verbose: VerboseOption = False,
-    json: JsonOption = False,
+    verbose: options.Verbose = False,
+    json: options.Json = False,
     no_record: Annotated[
-        bool, typer.Option("--no-record", help="Write neither a record nor the log.")
+        bool, option("--no-record", "Write neither a record nor the log.")
     ] = False,
-    limit: LimitOption = None,
-    nvcc: NvccOption = None,
-    project: ProjectOption = HERE,
+    limit: options.Limit = None,
+    nvcc: options.Nvcc = None,
+    project: options.Project = HERE,
 ) -> None:
     """Run experiments: build, emulate, time, judge, record.
 

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from kernelexp.cli import working
+from kernelexp.cli import options, working
 from kernelexp.cli.app import app
 from kernelexp.cli.console import print_message
 from kernelexp.cli.modes import refuse_all_but, refuse_other_modes
-from kernelexp.cli.options import HERE, NvccOption, ProjectOption
+from kernelexp.cli.options import HERE, option
 
 WITH_WORKER = "With --worker"
 WITHOUT_OTHERS = "Without --worker and --mcp"
@@ -22,139 +22,79 @@ def serve(
     ctx: typer.Context,
     queue: Annotated[
         str | None,
-        typer.Option(
-            "--queue",
-            metavar="DIR|URL",
-            help="Where evaluations are kept, .kernelexp/queue by default; of a worker, that "
-            "folder or the service's address.",
+        option(
+            "--queue DIR|URL",
+            "Where evaluations are kept, .kernelexp/queue by default; of a worker, that folder "
+            "or the service's address.",
         ),
     ] = None,
     host: Annotated[
-        str,
-        typer.Option(
-            "--host",
-            metavar="ADDRESS",
-            rich_help_panel=WITHOUT_OTHERS,
-            help="Where it listens.",
-        ),
+        str, option("--host ADDRESS", "Where it listens.", WITHOUT_OTHERS)
     ] = "127.0.0.1",
     port: Annotated[
         int,
-        typer.Option(
-            "--port",
-            metavar="N",
-            min=0,
-            max=65535,
-            rich_help_panel=WITHOUT_OTHERS,
-            help="Where it listens; 0 chooses a free port.",
+        option(
+            "--port N", "Where it listens; 0 chooses a free port.", WITHOUT_OTHERS, min=0, max=65535
         ),
     ] = 8000,
     workers: Annotated[
-        int,
-        typer.Option(
-            "--workers",
-            metavar="N",
-            min=0,
-            rich_help_panel=WITHOUT_OTHERS,
-            help="Processes that evaluate on CPUs.",
-        ),
+        int, option("--workers N", "Processes that evaluate on CPUs.", WITHOUT_OTHERS, min=0)
     ] = 1,
     devices: Annotated[
         str | None,
-        typer.Option(
-            "--devices",
-            metavar="GPUS",
-            rich_help_panel=WITHOUT_OTHERS,
-            help="GPUs to time on, with a worker each: all, or 0,1.",
+        option(
+            "--devices GPUS", "GPUs to time on, with a worker each: all, or 0,1.", WITHOUT_OTHERS
         ),
     ] = None,
     tokens: Annotated[
         Path | None,
-        typer.Option(
-            "--tokens",
-            metavar="FILE",
-            rich_help_panel=WITHOUT_OTHERS,
-            help="A client's name and its token in each line; then worker, if it is one.",
+        option(
+            "--tokens FILE",
+            "A client's name and its token in each line; then worker, if it is one.",
+            WITHOUT_OTHERS,
         ),
     ] = None,
     most: Annotated[
         int,
-        typer.Option(
-            "--most",
-            metavar="N",
-            min=1,
-            rich_help_panel=WITHOUT_OTHERS,
-            help="Evaluations of a client that are not done yet.",
-        ),
+        option("--most N", "Evaluations of a client that are not done yet.", WITHOUT_OTHERS, min=1),
     ] = 100,
     mcp: Annotated[
         bool,
-        typer.Option(
+        option(
             "--mcp",
-            help="Serve list, show, run, emulate, explain and evaluate as MCP tools instead, over "
+            "Serve list, show, run, emulate, explain and evaluate as MCP tools instead, over "
             "standard input and output.",
         ),
     ] = False,
     worker: Annotated[
-        bool,
-        typer.Option(
-            "--worker", help="Take evaluations from a queue instead, until it is interrupted."
-        ),
+        bool, option("--worker", "Take evaluations from a queue instead, until it is interrupted.")
     ] = False,
     until_empty: Annotated[
-        bool,
-        typer.Option(
-            "--until-empty", rich_help_panel=WITH_WORKER, help="End when every job has ended."
-        ),
+        bool, option("--until-empty", "End when every job has ended.", WITH_WORKER)
     ] = False,
     device: Annotated[
         str | None,
-        typer.Option(
-            "--device",
-            metavar="GPU",
-            rich_help_panel=WITH_WORKER,
-            help="Index or UUID of the GPU to time on, or none.",
-        ),
+        option("--device GPU", "Index or UUID of the GPU to time on, or none.", WITH_WORKER),
     ] = None,
     cache: Annotated[
-        Path | None,
-        typer.Option(
-            "--cache",
-            metavar="DIR",
-            rich_help_panel=WITH_WORKER,
-            help="Where builds are kept; in DIR by default.",
-        ),
+        Path | None, option("--cache DIR", "Where builds are kept; in DIR by default.", WITH_WORKER)
     ] = None,
     slurm: Annotated[
         str | None,
-        typer.Option(
-            "--slurm",
-            metavar="OPTIONS",
-            rich_help_panel=WITH_WORKER,
-            help="Have Slurm run workers: options of sbatch, as in partition=gpu,time=60.",
+        option(
+            "--slurm OPTIONS",
+            "Have Slurm run workers: options of sbatch, as in partition=gpu,time=60.",
+            WITH_WORKER,
         ),
     ] = None,
     count: Annotated[
-        int,
-        typer.Option(
-            "--count",
-            metavar="N",
-            min=1,
-            rich_help_panel=WITH_WORKER,
-            help="With --slurm: how many workers.",
-        ),
+        int, option("--count N", "With --slurm: how many workers.", WITH_WORKER, min=1)
     ] = 1,
     name: Annotated[
-        str,
-        typer.Option(
-            "--name",
-            hidden=True,
-            rich_help_panel=WITH_WORKER,
-            help="By which serve knows its own workers.",
-        ),
+        str, option("--name", "By which serve knows its own workers.", WITH_WORKER, hidden=True)
     ] = "",
-    nvcc: NvccOption = None,
-    project: ProjectOption = HERE,
+    nvcc: options.Nvcc = None,
+    project: options.Project = HERE,
 ) -> None:
     """Serve evaluations over HTTP, work on a queue of them, or serve MCP tools.
 

@@ -7,17 +7,12 @@ from typing import Annotated
 
 import typer
 
-from kernelexp.cli import common
+from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.completion import complete, experiment_names
 from kernelexp.cli.console import output, print_schema
 from kernelexp.cli.modes import given, refuse_all_but, refuse_other_modes
-from kernelexp.cli.options import (
-    HERE,
-    JsonOption,
-    ProjectOption,
-    require_number,
-)
+from kernelexp.cli.options import HERE, argument, option, require_number
 from kernelexp.model.errors import UsageError
 
 WITH_RECORDS = "With an experiment or a run"
@@ -30,130 +25,84 @@ def show(
     ctx: typer.Context,
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[EXPERIMENT|KERNEL|RUN|PROFILE]",
-            autocompletion=complete(experiment_names),
-            help="An experiment's id; a kernel; sweep-KERNEL; a run's name, its beginning, or its "
+        argument(
+            "[EXPERIMENT|KERNEL|RUN|PROFILE]",
+            "An experiment's id; a kernel; sweep-KERNEL; a run's name, its beginning, or its "
             "file; a profile's run, or a CSV page or .ncu-rep report of ncu (FILE:2 for its "
             "launch 2).",
+            autocompletion=complete(experiment_names),
         ),
     ] = None,
     judge: Annotated[
-        bool, typer.Option("--judge", help="Judge a run again from its samples; needs no GPU.")
+        bool, option("--judge", "Judge a run again from its samples; needs no GPU.")
     ] = False,
     sections: Annotated[
         str,
-        typer.Option(
-            "--sections",
-            metavar="NAMES",
-            help="Show these tables of a profile, or of the profile of an experiment's run "
-            "(F3:baseline or F3:2 for an arm): all, or tensor, pipes, conflicts, multicast, tmem, "
-            "icache, stalls, global, source, gap, or files of your own, separated by commas.",
+        option(
+            "--sections NAMES",
+            "Show these tables of a profile, or of the profile of an experiment's run "
+            "(F3:baseline or F3:2 for an arm): all, or tensor, pipes, conflicts, multicast, "
+            "tmem, icache, stalls, global, source, gap, or files of your own, separated by "
+            "commas.",
         ),
     ] = "",
     schema: Annotated[
         str,
-        typer.Option(
-            "--schema",
-            metavar="WHAT",
-            help="Print a JSON Schema: of a file, project (experiments.yaml), experiment (a file "
-            "with one experiment or step) or section, or of a command's --json: run, log, ...",
+        option(
+            "--schema WHAT",
+            "Print a JSON Schema: of a file, project (experiments.yaml), experiment (a file with "
+            "one experiment or step) or section, or of a command's --json: run, log, ...",
         ),
     ] = "",
     every: Annotated[
-        bool,
-        typer.Option(
-            "--all",
-            rich_help_panel=WITH_RECORDS,
-            help="Show every record of the experiment, not the last 10.",
-        ),
+        bool, option("--all", "Show every record of the experiment, not the last 10.", WITH_RECORDS)
     ] = False,
     verbose: Annotated[
-        bool,
-        typer.Option(
-            "--verbose",
-            "-v",
-            rich_help_panel=WITH_RECORDS,
-            help="Show every figure of every variant.",
-        ),
+        bool, option("--verbose -v", "Show every figure of every variant.", WITH_RECORDS)
     ] = False,
     margin: Annotated[
         float | None,
-        typer.Option(
-            "--margin",
+        option(
+            "--margin PERCENT",
+            "Margin to judge by, instead of the recorded one.",
+            WITH_JUDGE,
             min=0.01,
             max=100.0,
-            metavar="PERCENT",
             callback=require_number,
-            rich_help_panel=WITH_JUDGE,
-            help="Margin to judge by, instead of the recorded one.",
         ),
     ] = None,
     time_ms: Annotated[
         float | None,
-        typer.Option(
-            "--time-ms",
-            metavar="MS",
-            rich_help_panel=WITH_PROFILE,
-            help="The measured time, if the profile's run has none.",
-        ),
+        option("--time-ms MS", "The measured time, if the profile's run has none.", WITH_PROFILE),
     ] = None,
     peer_ms: Annotated[
-        float | None,
-        typer.Option(
-            "--peer-ms",
-            metavar="MS",
-            rich_help_panel=WITH_PROFILE,
-            help="The peer's time, for the gap.",
-        ),
+        float | None, option("--peer-ms MS", "The peer's time, for the gap.", WITH_PROFILE)
     ] = None,
     peer: Annotated[
-        str,
-        typer.Option(
-            "--peer",
-            metavar="NAME",
-            rich_help_panel=WITH_PROFILE,
-            help="Name of the peer, such as cuBLAS.",
-        ),
+        str, option("--peer NAME", "Name of the peer, such as cuBLAS.", WITH_PROFILE)
     ] = "",
     flops: Annotated[
         float | None,
-        typer.Option(
-            "--flops",
-            metavar="NUMBER",
-            rich_help_panel=WITH_PROFILE,
-            help="Useful FLOPs of the launch, if they are not known.",
+        option(
+            "--flops NUMBER", "Useful FLOPs of the launch, if they are not known.", WITH_PROFILE
         ),
     ] = None,
     minimum_bytes: Annotated[
         float | None,
-        typer.Option(
-            "--bytes",
-            metavar="NUMBER",
-            rich_help_panel=WITH_PROFILE,
-            help="Bytes that the launch must move to or from memory.",
+        option(
+            "--bytes NUMBER", "Bytes that the launch must move to or from memory.", WITH_PROFILE
         ),
     ] = None,
     dtype: Annotated[
         str,
-        typer.Option(
-            "--dtype",
-            metavar="TYPE",
-            rich_help_panel=WITH_PROFILE,
-            help="The operands' type, for the peak: fp8, bf16, tf32.",
-        ),
+        option("--dtype TYPE", "The operands' type, for the peak: fp8, bf16, tf32.", WITH_PROFILE),
     ] = "",
     names: Annotated[
-        bool,
-        typer.Option(
-            "--names", rich_help_panel=WITH_PROFILE, help="List ncu's names of the figures."
-        ),
+        bool, option("--names", "List ncu's names of the figures.", WITH_PROFILE)
     ] = False,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", rich_help_panel=WITH_PROFILE, help="Print markdown.")
-    ] = False,
-    json: JsonOption = False,
-    project: ProjectOption = HERE,
+    markdown: Annotated[bool, option("--markdown", "Print markdown.", WITH_PROFILE)] = False,
+    json: options.Json = False,
+    project: options.Project = HERE,
 ) -> None:
     """Show an experiment and its records, one run, or the tables of a profile.
 

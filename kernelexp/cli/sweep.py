@@ -8,29 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelexp.cli import common
+from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits, parse_seconds
 from kernelexp.cli.completion import complete, sweep_words
 from kernelexp.cli.console import output, print_message, print_text
 from kernelexp.cli.measuring import parse_measuring
 from kernelexp.cli.modes import refuse_other_modes
-from kernelexp.cli.options import (
-    HERE,
-    DeviceOption,
-    DevicesOption,
-    EmulateOption,
-    GpuOption,
-    JsonOption,
-    LimitOption,
-    MarginOption,
-    NvccOption,
-    ProjectOption,
-    SchedulerOption,
-    SharedGpuOption,
-    SizesOption,
-    VerboseOption,
-)
+from kernelexp.cli.options import HERE, argument, option
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -64,109 +49,81 @@ def sweep(
     ctx: typer.Context,
     words: Annotated[
         list[str],
-        typer.Argument(
-            metavar="KERNEL[@ARCH] AXIS=VALUES...",
+        argument(
+            "KERNEL[@ARCH] AXIS=VALUES...",
+            "The kernel, then axes with values: stages=4,5 or store='*' for all.",
             autocompletion=complete(sweep_words),
-            help="The kernel, then axes with values: stages=4,5 or store='*' for all.",
         ),
     ],
     baseline: Annotated[
         list[str] | None,
-        typer.Option(
-            "--baseline",
-            metavar="AXIS=VALUE",
-            help="Compare with this instead of the defaults. Repeatable.",
-        ),
+        option("--baseline AXIS=VALUE", "Compare with this instead of the defaults. Repeatable."),
     ] = None,
     strategy: Annotated[
         StrategyName | None,
-        typer.Option(
+        option(
             "--strategy",
-            help="Search a space that is too large to exhaust; all axes unless some are named.",
+            "Search a space that is too large to exhaust; all axes unless some are named.",
         ),
     ] = None,
-    trials: Annotated[
-        int,
-        typer.Option(
-            "--trials",
-            metavar="N",
-            min=2,
-            rich_help_panel=WITH_STRATEGY,
-            help="Variants to try.",
-        ),
-    ] = 32,
+    trials: Annotated[int, option("--trials N", "Variants to try.", WITH_STRATEGY, min=2)] = 32,
     seed: Annotated[
-        int,
-        typer.Option(
-            "--seed",
-            metavar="N",
-            min=0,
-            max=2**32 - 1,
-            rich_help_panel=WITH_STRATEGY,
-            help="Seed of the search.",
-        ),
+        int, option("--seed N", "Seed of the search.", WITH_STRATEGY, min=0, max=2**32 - 1)
     ] = 0,
     objective: Annotated[
         str,
-        typer.Option(
-            "--objective",
-            metavar="METRIC",
-            rich_help_panel=WITH_STRATEGY,
-            help="What to improve: time_ms, modelled, or a built or emulated figure.",
+        option(
+            "--objective METRIC",
+            "What to improve: time_ms, modelled, or a built or emulated figure.",
+            WITH_STRATEGY,
         ),
     ] = "time_ms",
     order: Annotated[
         VariantOrder,
-        typer.Option(
+        option(
             "--order",
-            help="Race in this order; with --budget, what is modelled far behind is not timed.",
+            "Race in this order; with --budget, what is modelled far behind is not timed.",
         ),
     ] = VariantOrder.grid,
-    by: Annotated[
-        str, typer.Option("--by", metavar="AXIS,AXIS", help="Also show a map of two axes.")
-    ] = "",
+    by: Annotated[str, option("--by AXIS,AXIS", "Also show a map of two axes.")] = "",
     dispatch: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--dispatch",
-            metavar="FILE",
-            help="Write which variant is the best at which size: .hpp or .json. Repeatable.",
+        option(
+            "--dispatch FILE",
+            "Write which variant is the best at which size: .hpp or .json. Repeatable.",
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be compared; build nothing.")
+        bool, option("--dry-run", "Say what would be compared; build nothing.")
     ] = False,
     experiment: Annotated[
         int | None,
-        typer.Option(
-            "--experiment",
-            metavar="ROW",
-            help="Print a row of the kernel's latest sweep as an experiment; run nothing.",
+        option(
+            "--experiment ROW",
+            "Print a row of the kernel's latest sweep as an experiment; run nothing.",
         ),
     ] = None,
-    emulate: EmulateOption = False,
-    gpu: GpuOption = True,
-    device: DeviceOption = None,
-    devices: DevicesOption = None,
-    scheduler: SchedulerOption = None,
+    emulate: options.Emulate = False,
+    gpu: options.Gpu = True,
+    device: options.Device = None,
+    devices: options.Devices = None,
+    scheduler: options.Scheduler = None,
     budget: Annotated[
         str | None,
-        typer.Option(
-            "--budget",
-            metavar="TIME",
-            help="Time limit for measuring: 5m. Default: 90s; none with --strategy.",
+        option(
+            "--budget TIME", "Time limit for measuring: 5m. Default: 90s; none with --strategy."
         ),
     ] = None,
-    margin: MarginOption = 1.0,
-    size: SizesOption = "full",
-    shared_gpu: SharedGpuOption = False,
-    verbose: VerboseOption = False,
-    json: JsonOption = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
-    no_record: Annotated[bool, typer.Option("--no-record", help="Write no record.")] = False,
-    limit: LimitOption = None,
-    nvcc: NvccOption = None,
-    project: ProjectOption = HERE,
+    margin: options.Margin = 1.0,
+    size: options.Sizes = "full",
+    shared_gpu: options.SharedGpu = False,
+    verbose: options.Verbose = False,
+    json: options.Json = False,
+    csv: options.Csv = False,
+    no_record: Annotated[bool, option("--no-record", "Write no record.")] = False,
+    limit: options.Limit = None,
+    nvcc: options.Nvcc = None,
+    project: options.Project = HERE,
 ) -> None:
     """Compare all combinations of some axes' values, raced for the fastest.
 

@@ -8,33 +8,14 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from kernelexp.cli import common
+from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_variants
 from kernelexp.cli.completion import complete, variant_names
 from kernelexp.cli.console import output, print_message
 from kernelexp.cli.measuring import parse_measuring, show
 from kernelexp.cli.modes import refuse_other_modes
-from kernelexp.cli.options import (
-    HERE,
-    BudgetOption,
-    DeviceOption,
-    EmulateOption,
-    GpuOption,
-    JsonOption,
-    L2Option,
-    L2State,
-    LimitOption,
-    MarginOption,
-    NvccOption,
-    PeersOption,
-    ProcessesOption,
-    ProjectOption,
-    SchedulerOption,
-    SharedGpuOption,
-    SizeOption,
-    VerboseOption,
-)
+from kernelexp.cli.options import HERE, argument, option
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -51,50 +32,47 @@ def time(
     ctx: typer.Context,
     variants: Annotated[
         list[str],
-        typer.Argument(
-            metavar="VARIANT...",
+        argument(
+            "VARIANT...",
+            "KERNEL, KERNEL@ARCH:axis=value,... or an experiment's id; the first is the baseline.",
             autocompletion=complete(variant_names),
-            help="KERNEL, KERNEL@ARCH:axis=value,... or an experiment's id; the first is the "
-            "baseline.",
         ),
     ],
     source: Annotated[
         str | None,
-        typer.Option(
-            "--source",
-            metavar="FILE",
-            help="Time this file, or - for standard input, against the variant's own source.",
+        option(
+            "--source FILE",
+            "Time this file, or - for standard input, against the variant's own source.",
         ),
     ] = None,
     hostile: Annotated[
         bool,
-        typer.Option(
+        option(
             "--hostile",
-            rich_help_panel=WITH_SOURCE,
-            help="Do not trust the source: compilers read nothing outside of the project, and "
-            "memory, time and files are limited.",
+            "Do not trust the source: compilers read nothing outside of the project, and memory, "
+            "time and files are limited.",
+            WITH_SOURCE,
         ),
     ] = False,
     record: Annotated[
-        bool,
-        typer.Option("--record", help="Add an experiment with the next id, and record the run."),
+        bool, option("--record", "Add an experiment with the next id, and record the run.")
     ] = False,
-    emulate: EmulateOption = True,
-    gpu: GpuOption = True,
-    device: DeviceOption = None,
-    scheduler: SchedulerOption = None,
-    budget: BudgetOption = None,
-    processes: ProcessesOption = 4,
-    margin: MarginOption = 1.0,
-    size: SizeOption = "full",
-    l2: L2Option = L2State.cold,
-    peers: PeersOption = False,
-    shared_gpu: SharedGpuOption = False,
-    verbose: VerboseOption = False,
-    json: JsonOption = False,
-    limit: LimitOption = None,
-    nvcc: NvccOption = None,
-    project: ProjectOption = HERE,
+    emulate: options.Emulate = True,
+    gpu: options.Gpu = True,
+    device: options.Device = None,
+    scheduler: options.Scheduler = None,
+    budget: options.Budget = None,
+    processes: options.Processes = 4,
+    margin: options.Margin = 1.0,
+    size: options.Size = "full",
+    l2: options.L2 = options.L2State.cold,
+    peers: options.Peers = False,
+    shared_gpu: options.SharedGpu = False,
+    verbose: options.Verbose = False,
+    json: options.Json = False,
+    limit: options.Limit = None,
+    nvcc: options.Nvcc = None,
+    project: options.Project = HERE,
 ) -> None:
     """Time variants against each other, or a source of your own against a variant's.
 
