@@ -32,6 +32,11 @@ def test_a_long_loop_is_followed_twice_the_second_time_twice_as_far():
     assert all(item["n"] == 768 for item in chosen.sizes)
 
 
+def test_the_busiest_cta_has_whole_blocks():
+    of_queries = FollowedLoad(ctas=132, tiles=1408 * 32, blocks=1408)
+    assert of_queries.tiles_per_cta == 11 * 32
+
+
 def test_a_large_grid_is_followed_as_far_as_it_must_be():
     size: Size = {"rows": 16_384, "columns": 8_192}
     chosen = followed.choose(size, grid(size), 3_168, grid)

@@ -24,11 +24,14 @@ class FollowedLoad(msgspec.Struct, frozen=True, kw_only=True):
 
     ctas: int
     tiles: int
+    blocks: int | None = None
+    """That CTAs have in turn, each of as many tiles; None: a block is a tile."""
 
     @property
     def tiles_per_cta(self) -> int:
-        """The tiles of those CTAs that have most."""
-        return -(-self.tiles // self.ctas)
+        """The tiles of those CTAs that have most: they have whole blocks."""
+        blocks = self.blocks or self.tiles
+        return -(-blocks // self.ctas) * (self.tiles // blocks)
 
     @property
     def is_even(self) -> bool:
@@ -47,10 +50,10 @@ class Followed(msgspec.Struct, frozen=True, kw_only=True):
     """The CTAs of the whole launch do more tiles each, rather than that there are more CTAs."""
 
 
-def load(launch: Launch, tiles: int | None) -> FollowedLoad:
+def load(launch: Launch, tiles: int | None, blocks: int | None) -> FollowedLoad:
     """Returns the load of a launch; without tiles() in problem.py, a CTA is one tile."""
     ctas = math.prod(launch.grid)
-    return FollowedLoad(ctas=ctas, tiles=ctas if tiles is None else tiles)
+    return FollowedLoad(ctas=ctas, tiles=ctas if tiles is None else tiles, blocks=blocks)
 
 
 def choose(

@@ -157,7 +157,8 @@ def _choose(job: ModellingJob, problem: Problem, size: Size, chip: TimedChip) ->
 
     def measure(some: Size) -> FollowedLoad:
         launch = _launch(job, problem, some)
-        return followed.load(launch, problem.tiles(job.axes, some, job.exports))
+        tiles = problem.tiles(job.axes, some, job.exports)
+        return followed.load(launch, tiles, problem.blocks(job.axes, some, job.exports))
 
     enough = WAVES * job.resident * chip.sms
     return followed.choose(size, measure(size), enough, measure)
