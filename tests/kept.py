@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
@@ -30,8 +31,9 @@ def output(command: Sequence[str], read: Sequence[Path], make: Callable[[Path], 
     if any(not place.is_relative_to(ROOT) for place in read):
         with tempfile.TemporaryDirectory() as folder:
             return make(Path(folder)).read_bytes()
-    program = Path(command[0]).stat()
-    key = hashlib.sha256(repr((*command, program.st_size, program.st_mtime_ns)).encode())
+    program = Path(command[0])
+    contents = _contents(program, program.stat().st_mtime_ns)
+    key = hashlib.sha256(repr((*command, contents)).encode())
     for place in read:
         for path in sorted(place.rglob("*")) if place.is_dir() else (place,):
             if path == place or path.suffix in _SOURCES:
@@ -44,6 +46,18 @@ def output(command: Sequence[str], read: Sequence[Path], make: Callable[[Path], 
                 make(Path(folder)).rename(path)
         os.utime(path)
     return path.read_bytes()
+
+
+@functools.cache
+def _contents(program: Path, written: int) -> tuple[str, list[tuple[str, int]]]:
+    """The program's content, and the sizes of those beside it, which it may run.
+
+    Their times are those of the environment, and CI makes a fresh one for each change.
+    """
+    with program.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    beside = [path for path in program.resolve().parent.iterdir() if path.is_file()]
+    return digest, sorted((path.name, path.stat().st_size) for path in beside)
 
 
 def share_builds(root: Path) -> None:
