@@ -2,13 +2,15 @@
 
     python benchmarks/public_programs.py HECBENCH SGEMM_CUDA [NAME ...]
     python benchmarks/public_programs.py HECBENCH SGEMM_CUDA [NAME ...] --time
+    python benchmarks/public_programs.py HECBENCH SGEMM_CUDA [NAME ...] --kept FOLDER
 
 HECBENCH and SGEMM_CUDA are checkouts, in which the programs are built with nvcc. A program runs on
 the CPU up to its first launch, with its authors' arguments; that launch, with the memory that it
 would find, is modelled. results/public_programs.jsonl has a line for each: its family, how it is
 run, and what it took on a card. With --time, that is taken on this machine's card and written
 there: launch_times.cu says how, and the loader has to find NVIDIA's libcudart.so.13. Names are
-parts of those of the file.
+parts of those of the file. With --kept, what the CTAs of a launch did is written to FOLDER; where
+it is there already, the launch is neither built nor executed, only replayed.
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import lzma
 import multiprocessing
 import os
+import pickle
 import re
 import struct
 import subprocess
@@ -34,7 +38,7 @@ from kernelexp.evidence.programs import compiling, library
 from kernelexp.evidence.programs.captures import Allocation, relocated
 from kernelexp.services import execution
 from kernelexp.services.execution import ExecRequest
-from kernelexp.system import toolchain
+from kernelexp.system import toolchain, wholefile
 from warpsim import REFUSALS, modules
 from warpsim.errors import UsageError
 from warpsim.launch import Launch, StructValue
@@ -44,6 +48,7 @@ from warpsim.runtime.capturing import Captor, CapturedLaunch, LaunchChoice, Regi
 from warpsim.runtime.launching import Request
 from warpsim.runtime.loading import Loaded
 from warpsim.timing.errors import NotModelled
+from warpsim.timing.model import Sample, WholeLaunch
 
 RESULTS = Path(__file__).parent / "results" / "public_programs.jsonl"
 CHIP, ARCH = "H100", "sm_90a"
@@ -110,16 +115,24 @@ def first_launch(program: PublicProgram, folder: Path, to: Path) -> CapturedLaun
     return launch
 
 
-def model(program: PublicProgram, folder: Path) -> dict[str, Any]:
-    """What the model says of a program's first launch."""
+def model(program: PublicProgram, folder: Path, kept: Path | None) -> dict[str, Any]:
+    """What the model says of a program's first launch, whose CTAs are kept in a file."""
     head = {"name": program.name, "family": program.family}
     try:
-        return head | _model(program, folder)
+        if kept is None or not kept.exists():
+            executed = execute(program, folder)
+            if kept is not None:
+                content = pickle.dumps((program.name, *executed))
+                wholefile.write(kept, lzma.compress(content, preset=1))
+        else:
+            _, *executed = pickle.loads(lzma.decompress(kept.read_bytes()))
+        return head | public_times.replayed(*executed, CHIP)
     except (NotModelled, UsageError, *REFUSALS) as fault:
         return head | {"refused": str(fault)}
 
 
-def _model(program: PublicProgram, folder: Path) -> dict[str, Any]:
+def execute(program: PublicProgram, folder: Path) -> tuple[list[Sample], WholeLaunch]:
+    """What the CTAs of a program's first launch do."""
     with tempfile.TemporaryDirectory() as place:
         kept = first_launch(program, folder, Path(place))
         if kept.changed:
@@ -153,7 +166,7 @@ def _model(program: PublicProgram, folder: Path) -> dict[str, Any]:
             dynamic_smem_bytes=kept.dynamic_smem_bytes,
             arguments=tuple(StructValue(size=len(each), data=each) for each in data),
         )
-        return public_times.modelled(cubin, launch, arrays, CHIP)
+        return public_times.executed(cubin, launch, arrays, CHIP)
 
 
 def _machine_code(program: Path, symbol: str, folder: Path) -> tuple[Path, str]:
@@ -230,6 +243,7 @@ def main() -> None:
     parser.add_argument("sgemm", type=Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--time", action="store_true")
+    parser.add_argument("--kept", type=Path)
     options = parser.parse_args()
     lines = RESULTS.read_bytes().splitlines()
     programs = [msgspec.json.decode(line, type=PublicProgram) for line in lines]
@@ -240,20 +254,25 @@ def main() -> None:
     ]
     to = public_times.CACHE / "public_programs"
     to.mkdir(parents=True, exist_ok=True)
+    kept = {item.name: options.kept and options.kept / f"{item.name}.sample" for item in wanted}
     folders = {
         item.name: build(item, options.hecbench.resolve(), options.sgemm.resolve(), to)
         for item in wanted
+        if options.time or kept[item.name] is None or not kept[item.name].exists()
     }
     if options.time:
         preloaded = timer(to)
         wanted = [timed(item, folders[item.name], preloaded) for item in wanted]
         now = {item.name: item for item in wanted}
-        kept = [now.get(item.name, item) for item in programs]
-        RESULTS.write_bytes(b"".join(msgspec.json.encode(item) + b"\n" for item in kept))
+        lines = [msgspec.json.encode(now.get(item.name, item)) for item in programs]
+        RESULTS.write_bytes(b"".join(line + b"\n" for line in lines))
     native.library(public_times.ROOT)
     modelled = {}
     with multiprocessing.get_context("spawn").Pool(maxtasksperchild=1) as pool:
-        jobs = [(item, pool.apply_async(model, (item, folders[item.name]))) for item in wanted]
+        jobs = [
+            (item, pool.apply_async(model, (item, folders.get(item.name, to), kept[item.name])))
+            for item in wanted
+        ]
         for item, job in jobs:
             modelled[item.name] = job.get()
             print(item.name, modelled[item.name].get("us"), flush=True)

@@ -152,8 +152,14 @@ def _model(folder: Path, name: str, public: PublicLaunch) -> dict[str, Any]:
 
 def modelled(cubin: Path, launch: Launch, arrays: Mapping[str, Array], name: str) -> dict[str, Any]:
     """The time of a launch on a chip, what its warps wait for, and how busy the units are."""
+    return replayed(*executed(cubin, launch, arrays, name), name)
+
+
+def executed(
+    cubin: Path, launch: Launch, arrays: Mapping[str, Array], name: str
+) -> tuple[list[model.Sample], model.WholeLaunch]:
+    """What the CTAs that are followed do, of a launch on a chip."""
     emulator.load_compiled(Path(native.library(ROOT)))
-    chip = chips.find(name)
     argv = [
         toolchain.find(None, CACHE).cuobjdump,
         "-sass",
@@ -168,23 +174,30 @@ def modelled(cubin: Path, launch: Launch, arrays: Mapping[str, Array], name: str
     )
     used = resources.read(cubin, listing, "", launch.entry, footprint)
     resident = occupancy.compute(arch.find(ARCH), used).ctas_per_sm
-    placement = model.place(launch, resident, chip)
+    placement = model.place(launch, resident, chips.find(name))
     code = cubin.read_bytes()
     recording = record(code, listing, launch, arrays, placement.followed, limit=LIMIT)
     sizes = {name: content.nbytes for name, content in arrays.items()}
-    whole = model.WholeLaunch(placement=placement, array_bytes=sizes)
     sample = model.Sample(recording=recording, placement=placement)
-    result = model.model([sample], whole, chip)
-    replayed = result.replayed
-    reasons = replayed.reasons.sum(axis=0) / replayed.reasons.sum()
-    busy = replayed.busy.max(axis=0) / max(replayed.ends)
+    return [sample], model.WholeLaunch(placement=placement, array_bytes=sizes)
+
+
+def replayed(
+    samples: Sequence[model.Sample], whole: model.WholeLaunch, name: str
+) -> dict[str, Any]:
+    """As modelled(), of a launch that was executed."""
+    emulator.load_compiled(Path(native.library(ROOT)))
+    result = model.model(list(samples), whole, chips.find(name))
+    replay = result.replayed
+    reasons = replay.reasons.sum(axis=0) / replay.reasons.sum()
+    busy = replay.busy.max(axis=0) / max(replay.ends)
     return {
         "cycles": result.cycles,
         "us": 1e6 * result.cycles / result.clock_hz + BETWEEN_EVENTS_US,
         "mhz": result.clock_hz / 1e6,
         "reasons": dict(zip(REASONS, map(float, reasons), strict=True)),
         "units": dict(zip(UNITS, map(float, busy), strict=True)),
-        "warp_instructions": recording.warp_instructions,
+        "warp_instructions": sum(sample.recording.warp_instructions for sample in samples),
     }
 
 
