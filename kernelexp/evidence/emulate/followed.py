@@ -30,8 +30,8 @@ class FollowedLoad(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def tiles_per_cta(self) -> int:
         """The tiles of those CTAs that have most: they have whole blocks."""
-        blocks = self.blocks or self.tiles
-        return -(-blocks // self.ctas) * (self.tiles // blocks)
+        tiles_per_block = max(1, self.tiles // self.blocks) if self.blocks else 1
+        return -(-self.tiles // (tiles_per_block * self.ctas)) * tiles_per_block
 
     @property
     def is_even(self) -> bool:
