@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp.evidence import native
+from kernelexp.evidence import hostcompiler
 from kernelexp.evidence.programs import captures, injection
 from kernelexp.evidence.programs.captures import Allocation
 from kernelexp.model.errors import EnvironmentFault, UsageError
@@ -53,7 +52,7 @@ int main(int count, char** words) {
 def chooser(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The part of the library that chooses launches and keeps modules, as a program."""
     folder = tmp_path_factory.mktemp("chooser")
-    compiler = next(filter(None, map(shutil.which, native.COMPILERS)))
+    compiler = hostcompiler.find("the chooser", ()).program
     (folder / "main.cpp").write_text(MAIN)
     sources = [str(injection.SOURCES / name) for name in ("settings.cpp", "modules.cpp")]
     argv = [compiler, "-std=c++17", f"-I{injection.SOURCES}", "main.cpp", *sources, "-o", "chooser"]
@@ -128,7 +127,7 @@ def test_the_whole_library_compiles_against_cupti(tmp_path: Path) -> None:
         cupti = injection.find()
     except EnvironmentFault:
         pytest.skip("CUPTI is not installed")
-    compiler = next(filter(None, map(shutil.which, native.COMPILERS)))
+    compiler = hostcompiler.find("the library", injection._FLAGS)
     injection.compile_to(compiler, cupti, tmp_path / "captor.so")
     symbols = (tmp_path / "captor.so").read_bytes()
     assert b"InitializeInjection" in symbols

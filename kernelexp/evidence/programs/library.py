@@ -8,26 +8,24 @@ own, with their headers, for where NVIDIA's are not installed.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import importlib.util
 import platform
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import warpsim
-from kernelexp.evidence import native
+from kernelexp.evidence import hostcompiler
+from kernelexp.evidence.hostcompiler import HostCompiler
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.system import toolchain, wholefile
-from kernelexp.system.process import processes
 
 NAME = "libcudart.so.13"
 SOURCES = Path(warpsim.__file__).parent / "runtime" / "cudart"
 LIBRARIES = {"cublas": 13, "cublasLt": 13, "cufft": 12, "curand": 10, "cusparse": 12, "nvrtc": 13}
 """Folders of sources beside the runtime's, and the version in the name of CUDA 13's library."""
-LIMIT_S = 180.0
+_WHAT = "the emulator's CUDA runtime"
 _UNITS = 2
 """Translation units of the runtime. Two take 11 s of CPU time; one for each source took 20 s,
 most of it for headers."""
@@ -43,24 +41,16 @@ _PER_THREAD = re.compile(r"(.+)_pt(?:sz|ds)")
 
 def folder(root: Path) -> Path:
     """Returns the library's folder; EnvironmentFault where this machine can't make it."""
-    compiler = next(filter(None, map(shutil.which, native.COMPILERS)), None)
-    if compiler is None:
-        raise EnvironmentFault(
-            "the CUDA runtime of the emulator has to be compiled, and there is no C++ compiler: "
-            "install one (Debian, Ubuntu: apt install g++)."
-        )
+    compiler = hostcompiler.find(_WHAT, _FLAGS)
     genuine = _genuine()
     sources = sorted(SOURCES.glob("*.cpp"))
-    key = _key(compiler, sources, genuine)
-    reasons = []
-    for place in native.folders(root):
-        path = place / f"cudart-{key}"
-        try:
-            if (path / NAME).is_file() or _make(compiler, sources, genuine, path):
-                return path
-        except OSError as error:
-            reasons.append(f"{place}: {error.strerror}")
-    raise EnvironmentFault(f"the CUDA runtime can't be written ({'; '.join(reasons)}).")
+    others = [*SOURCES.glob("*.h*"), SOURCES / "exports.map"]
+    others += [file for library in LIBRARIES for file in (SOURCES.parent / library).iterdir()]
+    files = (*sources, *sorted(others), Path(compiler.program), genuine, Path(__file__))
+    name = f"cudart-{hostcompiler.digest(files, _FLAGS)}"
+    return hostcompiler.library(
+        root, name, _WHAT, lambda place: _compile(compiler, sources, genuine, place)
+    )
 
 
 def headers() -> list[str]:
@@ -92,62 +82,26 @@ def _genuine() -> Path:
     )
 
 
-def _key(compiler: str, sources: Sequence[Path], genuine: Path) -> str:
-    key = hashlib.sha256()
-    others = [*SOURCES.glob("*.h*"), SOURCES / "exports.map"]
-    others += [file for library in LIBRARIES for file in (SOURCES.parent / library).iterdir()]
-    for file in (*sources, *sorted(others)):
-        key.update(file.read_bytes())
-    for file in (Path(compiler), genuine, Path(__file__)):
-        key.update(file.read_bytes())
-    key.update(repr(_FLAGS).encode())
-    return key.hexdigest()[:16]
-
-
-def _make(compiler: str, sources: Sequence[Path], genuine: Path, path: Path) -> bool:
-    import filelock
-
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with filelock.FileLock(path.with_suffix(".lock")):
-        if not (path / NAME).is_file():
-            with tempfile.TemporaryDirectory(suffix=".tmp", dir=path.parent) as result:
-                native.announce("the emulator's CUDA runtime")
-                _compile(compiler, sources, genuine, Path(result))
-                finished = Path(result) / "finished"
-                finished.rename(path)
-    return True
-
-
-def _compile(compiler: str, sources: Sequence[Path], genuine: Path, place: Path) -> None:
+def _compile(compiler: HostCompiler, sources: Sequence[Path], genuine: Path, place: Path) -> Path:
+    hostcompiler.announce(_WHAT)
     generated = place / "generated.cpp"
     generated.write_text(_generated(genuine))
-
-    def run(*arguments: str) -> None:
-        done = processes.run([compiler, *_FLAGS, *arguments], timeout_s=LIMIT_S)
-        if done.returncode != 0:
-            raise EnvironmentFault(
-                f"{compiler} does not compile the CUDA runtime: {done.stderr.strip()[:2000]}"
-            )
-
-    def compile_one(source: Path) -> None:
-        run(*own_headers(), "-c", str(source), "-o", str(place / f"{source.stem}.o"))
-
     every = [generated]
     for start in range(_UNITS):
         unit = place / f"unit{start}.cpp"
         unit.write_text("".join(f'#include "{source}"\n' for source in sources[start::_UNITS]))
         every.append(unit)
     own = [SOURCES.parent / library / f"{library}.cpp" for library in LIBRARIES]
-    processes.parallel(compile_one, [*own, *every])
+    objects = compiler.objects([*own, *every], place, *own_headers())
     finished = place / "finished"
     finished.mkdir()
     script = f"-Wl,--version-script={SOURCES / 'exports.map'}"
-    objects = [str(place / f"{source.stem}.o") for source in every]
-    run("-shared", *objects, f"-Wl,-soname,{NAME}", script, "-o", str(finished / NAME))
-    for library, version in LIBRARIES.items():
+    runtime = map(objects.__getitem__, every)
+    compiler.run("-shared", *runtime, f"-Wl,-soname,{NAME}", script, "-o", str(finished / NAME))
+    for source, (library, version) in zip(own, LIBRARIES.items(), strict=True):
         name = f"lib{library}.so.{version}"
-        run(
-            *("-shared", str(place / f"{library}.o"), f"-L{finished}", f"-l:{NAME}"),
+        compiler.run(
+            *("-shared", objects[source], f"-L{finished}", f"-l:{NAME}"),
             *(f"-Wl,-soname,{name}", "-o", str(finished / name)),
         )
     for name in (NAME, *(f"lib{library}.so.{version}" for library, version in LIBRARIES.items())):
@@ -163,6 +117,7 @@ def _compile(compiler: str, sources: Sequence[Path], genuine: Path, place: Path)
         shutil.copy(header, finished / HEADERS)
     (finished / "libcudart_static.a").write_text(f"INPUT ( {NAME} )\n")
     shutil.copy(genuine.parent / _DEVICE_RUNTIME, finished)
+    return finished
 
 
 def _generated(genuine: Path) -> str:

@@ -15,7 +15,7 @@ from kernelexp.services.tasks import allocation
 def test_it_is_made_once_and_stays_the_same_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(allocation.native, "folders", lambda _: [tmp_path])
+    monkeypatch.setattr(allocation.hostcompiler, "folders", lambda _: [tmp_path])
 
     def make(_: str, __: Path, path: Path) -> Path:
         part = path.with_suffix(f".{threading.get_ident()}")
