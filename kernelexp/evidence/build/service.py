@@ -191,12 +191,12 @@ def _build(plan: Plan) -> Built:
     try:
         return _build_unchanged(plan)
     except EnvironmentFault as fault:
-        return _built(plan, "", {}, fault=fault)
+        return faulty(plan, fault)
     except DoesNotBuild as refused:  # by the preprocessor, after it was compiled
         words = diagnosis.quote(str(refused))
-        return _built(plan, "", {}, fault=EnvironmentFault(f"{plan.label}: {words}"))
+        return faulty(plan, EnvironmentFault(f"{plan.label}: {words}"))
     except OSError as error:
-        return _built(plan, "", {}, fault=_as_fault(error))
+        return faulty(plan, _as_fault(error))
 
 
 def _build_unchanged(plan: Plan) -> Built:
@@ -351,6 +351,11 @@ def _built(
         cached=cached,
         fault=fault,
     )
+
+
+def faulty(plan: Plan, fault: EnvironmentFault) -> Built:
+    """A variant that the machine failed at."""
+    return _built(plan, "", {}, fault=fault)
 
 
 def _as_fault(error: OSError) -> EnvironmentFault:

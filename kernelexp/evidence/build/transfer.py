@@ -16,11 +16,7 @@ from kernelexp.model.errors import EnvironmentFault
 class Shipped(msgspec.Struct, frozen=True, kw_only=True):
     """A variant as another machine built it, or why it did not."""
 
-    identity: str
-    files: dict[str, str]
-    headers: dict[str, str]
-    flags: tuple[str, ...]
-    log: str
+    built: Built
     fault: str = ""
     """What was wrong with that machine, as a sentence."""
     toolkit: str = ""
@@ -33,17 +29,10 @@ class Shipped(msgspec.Struct, frozen=True, kw_only=True):
 def ship(plan: Plan) -> Shipped:
     """Builds a variant here, or finds its build, to be sent elsewhere."""
     built = service.build_one(plan)
-    shipped = Shipped(
-        identity=built.identity,
-        files=built.files,
-        headers=built.headers,
-        flags=built.flags,
-        log=built.log,
-        fault=str(built.fault) if built.fault else "",
-        toolkit=plan.compiler.toolkit,
-    )
+    if built.fault:
+        return Shipped(built=msgspec.structs.replace(built, fault=None), fault=str(built.fault))
     if not built.ok:
-        return shipped
+        return Shipped(built=built)
     folder = store.builds(plan.root) / built.identity
     entry = next(
         cached_compilation
@@ -51,7 +40,8 @@ def ship(plan: Plan) -> Shipped:
         if cached_compilation.identity == built.identity
     )
     artefacts = {name: (folder / name).read_bytes() for name in service.left_by(plan.variant)}
-    return msgspec.structs.replace(shipped, entry=entry, artefacts=artefacts)
+    toolkit = plan.compiler.toolkit
+    return Shipped(built=built, toolkit=toolkit, entry=entry, artefacts=artefacts)
 
 
 def receive(plan: Plan, shipped: Shipped) -> Built:
@@ -59,30 +49,22 @@ def receive(plan: Plan, shipped: Shipped) -> Built:
 
     The identity is computed anew from what the other machine says it read.
     """
-    built = Built(
-        variant=plan.variant,
-        identity=shipped.identity,
-        files=shipped.files,
-        headers=shipped.headers,
-        flags=shipped.flags,
-        ok=shipped.entry is not None,
-        log=shipped.log,
-        cached=False,
-        fault=EnvironmentFault(shipped.fault) if shipped.fault else None,
-    )
+    built = msgspec.structs.replace(shipped.built, variant=plan.variant, cached=False)
+    if shipped.fault:
+        return _faulty(built, shipped.fault)
     if shipped.entry is None:
         return built
     entry = _at_home(plan, shipped.entry, shipped.toolkit)
     own = Files(plan.root)
-    changed = [path for path, sha in shipped.files.items() if own.sha256(path) != sha]
-    if service.identify(plan, entry) != shipped.identity or changed:
+    changed = [path for path, sha in built.files.items() if own.sha256(path) != sha]
+    if service.identify(plan, entry) != built.identity or changed:
         what = f"{changed[0]} changed meanwhile" if changed else "its identity is another"
         return _faulty(built, f"{plan.label}: the build that a worker sent is not of it: {what}.")
     folder = store.temporary_in(store.builds(plan.root))
     try:
         for name, content in shipped.artefacts.items():
             (folder / name).write_bytes(content)
-        target = store.builds(plan.root) / shipped.identity
+        target = store.builds(plan.root) / built.identity
         store.commit(folder, target, service.left_by(plan.variant))
     finally:
         shutil.rmtree(folder, ignore_errors=True)

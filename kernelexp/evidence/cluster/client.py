@@ -12,25 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelexp.evidence.build import Built, Plan, transfer
+from kernelexp.evidence.build import Built, Plan, service, transfer
+from kernelexp.evidence.build.transfer import Shipped
 from kernelexp.evidence.cluster import messages, worker
-from kernelexp.evidence.cluster.messages import (
-    BuildTask,
-    Card,
-    Delivered,
-    EmulateTask,
-    EmulationReply,
-    Measured,
-    MeasureTask,
-    Order,
-    Reply,
-    SentFault,
-)
+from kernelexp.evidence.cluster.messages import Answer, BuildTask, EmulateTask, MeasureTask, Order
 from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
 from kernelexp.evidence.measure import journals
 from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.evidence.measure.programs.measured_programs import ProgramQuestion
-from kernelexp.model.errors import USAGE, ConfigurationError, EnvironmentFault, UsageError
+from kernelexp.model.errors import EnvironmentFault, KernelexpError, UsageError
 from kernelexp.model.measurement import Device, Gpus, Measurement
 from kernelexp.model.progress import OnProgress, Step
 
@@ -104,23 +94,17 @@ class Cluster:
         """A build that a worker made, in the project's own cache; the worker's fault is its own."""
         task = BuildTask(variant=plan.variant, key=plan.key, timeout_s=plan.timeout_s)
         try:
-            reply = self._order(task, plan.root, plan.label)
-            assert isinstance(reply, Delivered)
-            return transfer.receive(plan, reply.shipped)
+            return transfer.receive(plan, self._order(task, plan.root, plan.label, Shipped))
         except EnvironmentFault as fault:
-            shipped = transfer.Shipped(
-                identity="", files={}, headers={}, flags=plan.flags, log="", fault=str(fault)
-            )
-            return transfer.receive(plan, shipped)
+            return service.faulty(plan, fault)
 
     def emulate(self, job: EmulationJob) -> Emulated:
         """Has a worker emulate; returns the result."""
         paths = {"ptx": job.ptx, "cubin": job.cubin, "listing": job.listing}
         files = {name: Path(path).read_bytes() for name, path in paths.items() if path}
         task = EmulateTask(job=job, files=files)
-        reply = self._order(task, Path(job.root), job.emulation_limit.of or job.kernel)
-        assert isinstance(reply, EmulationReply)
-        return reply.emulated
+        label = job.emulation_limit.of or job.kernel
+        return self._order(task, Path(job.root), label, Emulated)
 
     def gpus(self) -> Gpus:
         """The GPUs of the workers that announce an architecture, each once."""
@@ -129,11 +113,11 @@ class Cluster:
             return Gpus(why_none="no worker announces a GPU, as with --resources sm_90a=1.")
         devices: dict[str, Device] = {}
         for name, sealed in self._client.run(worker.gpu, workers=names).items():
-            reply = messages.read_reply(sealed)
-            if isinstance(reply, SentFault):
-                raise EnvironmentFault(f"worker {name} announces a GPU, but {reply.sentence}")
-            assert isinstance(reply, Card)
-            devices[reply.device.uuid] = reply.device
+            try:
+                device = messages.read_answer(sealed, Device)
+            except KernelexpError as fault:
+                raise EnvironmentFault(f"worker {name} announces a GPU, but {fault}") from None
+            devices[device.uuid] = device
         return Gpus(devices=tuple(devices.values()))
 
     def measure(
@@ -151,11 +135,10 @@ class Cluster:
             total = question.options.processes
             on_progress(Step(phase="measuring", done=0, total=total, now=f"at {self._address}"))
         root = Path(job.problem.removesuffix(job.name))
-        reply = self._order(task, root, job.name, question.arch)
-        assert isinstance(reply, Measured)
+        taken = self._order(task, root, job.name, Measurement, question.arch)
         if journal:
-            journals.save(journal, reply.measurement)
-        return reply.measurement
+            journals.save(journal, taken)
+        return taken
 
     def run_programs(
         self, question: ProgramQuestion, journal: Path | None, on_progress: OnProgress | None
@@ -172,9 +155,10 @@ class Cluster:
         task: BuildTask | EmulateTask | MeasureTask,
         root: Path,
         label: str,
+        kind: type[Answer],
         arch: str | None = None,
-    ) -> Reply:
-        """Waits for the reply; raises the fault that it is."""
+    ) -> Answer:
+        """Waits for the answer; raises the fault that it is."""
         order = Order(task=task, sources=self._send_sources(root), code=messages.code())
         future = self._client.submit(
             worker.work,
@@ -182,11 +166,7 @@ class Cluster:
             pure=False,
             resources={arch: 1} if arch else None,
         )
-        reply = messages.read_reply(self._wait(future, label, arch))
-        if isinstance(reply, SentFault):
-            kind = ConfigurationError if reply.exit_code == USAGE else EnvironmentFault
-            raise kind(reply.sentence)
-        return reply
+        return messages.read_answer(self._wait(future, label, arch), kind)
 
     def _wait(self, future: Any, label: str, arch: str | None) -> bytes:
         from distributed import KilledWorker

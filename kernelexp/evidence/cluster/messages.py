@@ -6,21 +6,20 @@ import functools
 import hashlib
 import zlib
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeVar
 
 import msgspec
 
 import kernelexp
 import warpsim
-from kernelexp.evidence.build.transfer import Shipped
-from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
+from kernelexp.evidence.emulate.emulation_worker import EmulationJob
 from kernelexp.evidence.measure.measured import MeasurementQuestion
-from kernelexp.model.errors import EnvironmentFault
-from kernelexp.model.measurement import Device, Measurement
+from kernelexp.model.errors import USAGE, ConfigurationError, EnvironmentFault
 from kernelexp.model.variant import Variant
 
 _PACKAGES = tuple(Path(package.__file__ or "").parent for package in (kernelexp, warpsim))
 _SEAL = 32
+Answer = TypeVar("Answer")
 
 
 class BuildTask(msgspec.Struct, frozen=True, kw_only=True, tag="build"):
@@ -58,38 +57,18 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """The digest of kernelexp itself."""
 
 
-class SentFault(msgspec.Struct, frozen=True, kw_only=True, tag="fault"):
+class SentFault(msgspec.Struct, frozen=True, kw_only=True):
     """A KernelexpError."""
 
     sentence: str
     exit_code: int
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True, tag="measured"):
-    """The reply to a measurement."""
+class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The answer to an order, or why there is none."""
 
-    measurement: Measurement
-
-
-class EmulationReply(msgspec.Struct, frozen=True, kw_only=True, tag="executed"):
-    """The reply to an emulation."""
-
-    emulated: Emulated
-
-
-class Delivered(msgspec.Struct, frozen=True, kw_only=True, tag="delivered"):
-    """The reply to a build."""
-
-    shipped: Shipped
-
-
-class Card(msgspec.Struct, frozen=True, kw_only=True, tag="card"):
-    """The GPU of a worker."""
-
-    device: Device
-
-
-Reply: TypeAlias = Delivered | EmulationReply | Measured | Card | SentFault
+    answer: msgspec.Raw = msgspec.Raw()
+    fault: SentFault | None = None
 
 
 def seal(message: msgspec.Struct) -> bytes:
@@ -98,15 +77,28 @@ def seal(message: msgspec.Struct) -> bytes:
     return hashlib.sha256(content).digest() + content
 
 
+def seal_answer(answer: object) -> bytes:
+    """The reply of a worker that did what it was to do."""
+    return seal(Reply(answer=msgspec.Raw(msgspec.msgpack.encode(answer))))
+
+
+def seal_fault(sentence: str, exit_code: int) -> bytes:
+    """The reply of a worker that could not."""
+    return seal(Reply(fault=SentFault(sentence=sentence, exit_code=exit_code)))
+
+
 def read_order(sealed: bytes) -> Order:
     """EnvironmentFault where what arrived is not what was sent."""
     return msgspec.msgpack.decode(_unseal(sealed), type=Order)
 
 
-def read_reply(sealed: bytes) -> Reply:
-    """EnvironmentFault where what arrived is not what was sent."""
-    reply: Reply = msgspec.msgpack.decode(_unseal(sealed), type=Reply)
-    return reply
+def read_answer(sealed: bytes, kind: type[Answer]) -> Answer:
+    """Raises the fault that a reply is; EnvironmentFault where it is not what was sent."""
+    reply = msgspec.msgpack.decode(_unseal(sealed), type=Reply)
+    if reply.fault:
+        error = ConfigurationError if reply.fault.exit_code == USAGE else EnvironmentFault
+        raise error(reply.fault.sentence)
+    return msgspec.msgpack.decode(reply.answer, type=kind)
 
 
 def _unseal(sealed: bytes) -> bytes:

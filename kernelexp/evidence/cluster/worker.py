@@ -10,18 +10,9 @@ import msgspec
 
 from kernelexp.evidence import build, native
 from kernelexp.evidence.build import planning, transfer
+from kernelexp.evidence.build.transfer import Shipped
 from kernelexp.evidence.cluster import messages, sources
-from kernelexp.evidence.cluster.messages import (
-    BuildTask,
-    Card,
-    Delivered,
-    EmulateTask,
-    EmulationReply,
-    Measured,
-    MeasureTask,
-    Reply,
-    SentFault,
-)
+from kernelexp.evidence.cluster.messages import BuildTask, EmulateTask, MeasureTask
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.emulation_worker import Emulated
 from kernelexp.evidence.measure import measured
@@ -45,30 +36,31 @@ def work(sealed: bytes) -> bytes:
         root = sources.folder(get_worker().local_directory, order.sources)
         if not root.is_dir():
             raise EnvironmentFault(f"worker {platform.node()} did not get the project's files.")
-        reply = _do(order.task, root)
+        return messages.seal_answer(_do(order.task, root))
     except KernelexpError as error:
-        reply = SentFault(sentence=str(error), exit_code=error.exit_code)
+        return messages.seal_fault(str(error), error.exit_code)
     except OSError as error:
         sentence = f"worker {platform.node()}: {error}."
-        reply = SentFault(sentence=sentence, exit_code=EnvironmentFault.exit_code)
-    return messages.seal(reply)
+        return messages.seal_fault(sentence, EnvironmentFault.exit_code)
 
 
 def gpu() -> bytes:
     """The GPU that this worker measures on: the first that CUDA_VISIBLE_DEVICES shows."""
     try:
-        return messages.seal(Card(device=devices.find()))
+        return messages.seal_answer(devices.find())
     except KernelexpError as error:
-        return messages.seal(SentFault(sentence=str(error), exit_code=error.exit_code))
+        return messages.seal_fault(str(error), error.exit_code)
 
 
-def _do(task: BuildTask | EmulateTask | MeasureTask, root: Path) -> Reply:
+def _do(
+    task: BuildTask | EmulateTask | MeasureTask, root: Path
+) -> Shipped | Emulated | Measurement:
     if isinstance(task, BuildTask):
-        return Delivered(shipped=transfer.ship(_plan(task, root)))
+        return transfer.ship(_plan(task, root))
     with tempfile.TemporaryDirectory(prefix="kernelexp-") as name:
         if isinstance(task, EmulateTask):
-            return EmulationReply(emulated=_emulate(task, root, Path(name)))
-        return Measured(measurement=_measure(task, root, Path(name)))
+            return _emulate(task, root, Path(name))
+        return _measure(task, root, Path(name))
 
 
 def _plan(task: BuildTask, root: Path) -> planning.Plan:

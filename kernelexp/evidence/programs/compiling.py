@@ -15,7 +15,6 @@ from kernelexp.model.errors import BuildError
 from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
 
-SUFFIXES = (".cu", ".cpp", ".cc", ".cxx", ".c")
 LIMIT_S = 900.0
 
 

@@ -187,11 +187,11 @@ def test_another_compiler_is_refused(
 
 
 def test_a_message_that_was_damaged_is_refused() -> None:
-    sealed = bytearray(messages.seal(messages.SentFault(sentence="x", exit_code=6)))
-    assert messages.read_reply(bytes(sealed)).sentence == "x"
+    sealed = bytearray(messages.seal_answer("x"))
+    assert messages.read_answer(bytes(sealed), str) == "x"
     sealed[-1] ^= 1
     with pytest.raises(EnvironmentFault, match="was damaged"):
-        messages.read_reply(bytes(sealed))
+        messages.read_answer(bytes(sealed), str)
 
 
 def test_a_measurement_gets_the_cubins_and_the_problem_of_the_client(
