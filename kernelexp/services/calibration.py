@@ -13,7 +13,6 @@ import msgspec
 from kernelexp.evidence import build
 from kernelexp.evidence.measure.job import ArmJob, Job
 from kernelexp.evidence.measure.measure import measure
-from kernelexp.evidence.measure.measured import as_steps
 from kernelexp.judge.statistics import rates
 from kernelexp.judge.statistics.rates import Rates
 from kernelexp.model.errors import EnvironmentFault, UsageError
@@ -133,8 +132,8 @@ def _measure(
     device: str | None,
     on_progress: OnProgress | None,
 ) -> Measurement:
-    steps = as_steps(on_progress)
-    return measure(knob.job(points), options or RECORDING, device=device, on_progress=steps)
+    job, options = knob.job(points), options or RECORDING
+    return measure(job, options, device=device, on_progress=on_progress)
 
 
 class Knob(msgspec.Struct, frozen=True, kw_only=True):

@@ -37,7 +37,6 @@ COMPANIONS = 3
 
 Launchable = Callable[[int], None]
 """Enqueues one launch on the stream whose handle it is given."""
-Pause = Callable[[], None]
 
 
 class Hang(Exception):
@@ -263,12 +262,10 @@ class WarmUp(msgspec.Struct, frozen=True, kw_only=True):
     rows_per_block: int
 
 
-def warm_up(
-    timer: Timer, arms: Sequence[int], longest_s: float = WARM_UP_MAX_S, check: Pause = lambda: None
-) -> WarmUp:
+def warm_up(timer: Timer, arms: Sequence[int], longest_s: float = WARM_UP_MAX_S) -> WarmUp:
     """Runs rows until a window of them takes as long as the window before, or `longest_s` is over.
 
-    `check` is called between windows; the rows are not kept.
+    The rows are not kept.
     """
     begun = time.monotonic()
     timer.rows(arms, 1)
@@ -289,4 +286,3 @@ def warm_up(
         if drift < DRIFT or spent > longest_s:
             rows_per_block = max(1, round(BLOCK_S / took))
             return WarmUp(spent_s=spent, drift=drift, rows_per_block=rows_per_block)
-        check()

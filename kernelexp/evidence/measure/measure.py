@@ -8,14 +8,12 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from kernelexp.evidence.measure import journals
+from kernelexp.evidence.measure import underway
 from kernelexp.evidence.measure.job import (
     PREPARING_PEERS,
     Answer,
@@ -30,18 +28,13 @@ from kernelexp.evidence.measure.job import (
     WorkerJob,
 )
 from kernelexp.evidence.measure.process import as_error, read_answers, run_worker, worker_argv
-from kernelexp.evidence.measure.stopping import (
-    PROCESSES_MIN,
-    is_budget_spent,
-    is_hopeless,
-    is_look_due,
-    looks_max,
-    next_share,
-)
+from kernelexp.evidence.measure.stopping import PROCESSES_MIN, is_budget_spent
+from kernelexp.evidence.measure.underway import OnLook, Underway
 from kernelexp.evidence.measure.worker import CRASH, DISMISSED, JOB, TURN
 from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault, UsageError
-from kernelexp.model.measurement import Device, Failure, Look, Measurement, Options
+from kernelexp.model.measurement import Device, Failure, Measurement, Options
+from kernelexp.model.progress import OnProgress
 from kernelexp.project.problem import consult, files
 from kernelexp.system import device as devices
 from kernelexp.system import wholefile
@@ -54,19 +47,6 @@ VERSION = 2
 """Of the way that samples are read."""
 POLL_S = 0.02
 WORDS_KEPT = 4000
-
-
-class MeasuringProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """The progress of a measurement, for whoever displays it."""
-
-    phase: str
-    processes_done: int
-    processes_wanted: int
-    so_far: Measurement
-
-
-OnProgress = Callable[[MeasuringProgress], None]
-OnLook = Callable[[Measurement], Look]
 
 
 def measure(
@@ -91,19 +71,10 @@ def measure(
     """
     target = devices.find(device)
     refuse_other_architectures(job, target)
-    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31)
-    start = Measurement(
-        version=VERSION,
-        device=target,
-        options=options,
-        seed=seed,
-        arms=tuple(arm.arm for arm in job.arms),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
-    begun = journals.resume(journal, start) if journal else start
+    arms = [arm.arm for arm in job.arms]
+    begun = underway.begin(target, options, arms, journal, version=VERSION)
     with devices.hold(target.uuid), tempfile.TemporaryDirectory(prefix="kernelexp-") as folder:
-        taking = _Processes(job, begun, Path(folder), on_progress, look, journal)
-        return taking.run()
+        return _Processes(job, begun, Path(folder), on_progress, look, journal).run()
 
 
 def refuse_other_architectures(job: Job, target: Device) -> None:
@@ -126,7 +97,7 @@ class _Pending:
         return read_answers(self.folder)
 
 
-class _Processes:
+class _Processes(Underway):
     """One measurement under way."""
 
     def __init__(
@@ -138,17 +109,14 @@ class _Processes:
         look: OnLook | None,
         journal: Path | None,
     ) -> None:
-        self._job, self._so_far, self._folder = job, start, folder
-        self._on_progress, self._on_look, self._journal = on_progress, look, journal
+        super().__init__(start, on_progress, look, journal)
+        self._job, self._folder = job, folder
         self._options = start.options
         self._name = job.name or Path(job.problem).name
         # A measurement that goes on where another was killed draws on from there.
         self._started = len(start.workers) + len(start.failures)
         self._rng = random.Random(f"{start.seed}:{self._started}" if self._started else start.seed)
-        self._begun = time.monotonic() - start.elapsed_s
         self._order: tuple[int, ...] = ()
-        self._left_out = 0
-        self._turns_s: list[float] = []
 
     def run(self) -> Measurement:
         waiting: list[_Pending] = []
@@ -167,13 +135,7 @@ class _Processes:
             finally:
                 for folder in self._folder.iterdir():
                     (folder / DISMISSED).touch()
-        done = len(self._so_far.workers)
-        if done > 1 and done not in self._so_far.looks:  # the budget ended between two looks
-            self._take_look()
-        return self._timed()
-
-    def _timed(self) -> Measurement:
-        return msgspec.structs.replace(self._so_far, elapsed_s=round(self._elapsed_s(), 3))
+        return self._finish()
 
     def _may_need_another(self) -> bool:
         options = self._options
@@ -224,8 +186,7 @@ class _Processes:
         took, prepared = time.monotonic() - begun, self._preparing_s()
         self._take_answers(worker)
         self._turns_s.append(took - (self._preparing_s() - prepared))
-        if self._journal:
-            journals.save(self._journal, self._timed())
+        self._save()
         self._say("between processes")
 
     def _take_answers(self, worker: _Pending) -> None:
@@ -242,28 +203,21 @@ class _Processes:
                 self._add(workers=(*self._so_far.workers, answer.worker))
                 return
             if isinstance(answer, FailedJob):
-                return self._fail(worker, answer.failure)
+                return self._fail_with_reason(worker, answer.failure)
             if isinstance(answer, RefusedJob):
                 raise as_error(answer)
             if isinstance(answer, SharedGpu):
-                count = "Another process" if answer.others == 1 else f"{answer.others} processes"
-                self._add(invalid=f"{count} computed on the GPU during the measurement.")
-                return
+                return self._refuse_company(answer.others)
         self._fail_unheard(worker, completed)
 
-    def _fail(self, worker: _Pending, failure: Failure) -> None:
+    def _fail_with_reason(self, worker: _Pending, failure: Failure) -> None:
         arm, words = failure.arm, failure.words
         if not arm:
             arm = self._only_candidate()
             words += " (not while one arm ran alone)"
         if self._options.sanitize:
             words = "\n".join(filter(None, (words, self._sanitize(worker))))
-        self._add(
-            failures=(
-                *self._so_far.failures,
-                msgspec.structs.replace(failure, arm=arm, words=words),
-            )
-        )
+        self._fail(msgspec.structs.replace(failure, arm=arm, words=words))
 
     def _fail_unheard(self, worker: _Pending, completed: processes.Completed) -> None:
         """The worker ended without an answer: by a signal, or by problem.py."""
@@ -285,7 +239,7 @@ class _Processes:
             process=int(worker.folder.name),
             words=f"the measuring process ended with {signal.Signals(-code).name}. {tail}".strip(),
         )
-        self._add(failures=(*self._so_far.failures, failure))
+        self._fail(failure)
 
     def _only_candidate(self) -> str:
         """The candidate that is left, if it is the only one; else nobody knows whose fault it was,
@@ -314,42 +268,13 @@ class _Processes:
         return "\n".join(lines)[:WORDS_KEPT]
 
     def _ended(self) -> bool:
-        if is_hopeless(self._so_far):
+        if self._is_settled():
             return True
-        if is_look_due(self._so_far) and self._take_look():
-            return True
-        share = next_share(self._so_far, self._left_out)
-        budget_s = self._options.budget_s
+        budget_s, share = self._options.budget_s, self._next_share()
         elapsed_s = self._elapsed_s() - self._preparing_s()
         spent = is_budget_spent(elapsed_s, self._turns_s, budget_s, share, PROCESSES_MIN)
         return bool(self._so_far.workers) and spent
 
-    def _take_look(self) -> bool:
-        """Looks at the samples, leaves out what is settled; whether that was the last look."""
-        self._add(looks=(*self._so_far.looks, len(self._so_far.workers)))
-        if self._on_look is None:
-            return True
-        seen = self._on_look(self._so_far)
-        self._add(departures=(*self._so_far.departures, *seen.leaving))
-        return seen.done or len(self._so_far.looks) == looks_max(self._options)
-
     def _preparing_s(self) -> float:
         """Returns the time that peers took to get ready, which no budget includes."""
         return sum(worker.phases_s.get(PREPARING_PEERS, 0.0) for worker in self._so_far.workers)
-
-    def _elapsed_s(self) -> float:
-        return time.monotonic() - self._begun
-
-    def _say(self, phase: str) -> None:
-        if self._on_progress is not None:
-            self._on_progress(
-                MeasuringProgress(
-                    phase=phase,
-                    processes_done=len(self._so_far.workers),
-                    processes_wanted=self._options.processes,
-                    so_far=self._so_far,
-                )
-            )
-
-    def _add(self, **fields: object) -> None:
-        self._so_far = msgspec.structs.replace(self._so_far, **fields)

@@ -11,16 +11,14 @@ import msgspec
 
 from kernelexp.evidence import jobs
 from kernelexp.evidence.measure.job import ArmJob, Job
-from kernelexp.evidence.measure.measure import MeasuringProgress, measure
+from kernelexp.evidence.measure.measure import measure
 from kernelexp.judge.statistics import racing
-from kernelexp.judge.statistics.stats import ratios
-from kernelexp.judge.verdict import spell_interval
 from kernelexp.model import sizes
 from kernelexp.model.arm import Arm
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.limits import Limits
 from kernelexp.model.measurement import Measurement, Options, TimedArm
-from kernelexp.model.progress import OnProgress, Step
+from kernelexp.model.progress import OnProgress
 from kernelexp.project.problem import consult, files
 from kernelexp.project.problem.consult import Point
 from warpsim.launch import Launch
@@ -192,33 +190,7 @@ def answer_on(
         question.job,
         question.options,
         device=device,
-        on_progress=as_steps(on_progress),
+        on_progress=on_progress,
         look=lambda so_far: racing.look(so_far, question.margin, question.goal),
         journal=journal,
     )
-
-
-def as_steps(on_progress: OnProgress | None) -> Callable[[MeasuringProgress], None] | None:
-    """Tells the progress of a measurement in steps, with the intervals as they narrow."""
-    if on_progress is None:
-        return None
-
-    words: dict[int, str] = {}  # by processes: the intervals of many arms take a while
-
-    def say(state: MeasuringProgress) -> None:
-        done = state.processes_done
-        if done not in words:
-            words[done] = _how_it_stands(state.so_far)
-        now = "; ".join(filter(None, (state.phase, words[done])))
-        on_progress(Step(phase="measuring", done=done, total=state.processes_wanted, now=now))
-
-    return say
-
-
-def _how_it_stands(so_far: Measurement) -> str:
-    """The intervals of one candidate or two, how many are still timed of more."""
-    candidates = [arm.name for arm in so_far.arms if arm.role == "candidate"]
-    if len(candidates) > 2:
-        return f"{sum(arm not in so_far.excluded for arm in candidates)} of {len(candidates)} left"
-    effects = ratios(so_far)[0] if len(so_far.workers) > 1 else ()
-    return "; ".join(map(spell_interval, effects))

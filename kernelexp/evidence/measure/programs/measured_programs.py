@@ -9,7 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from kernelexp.evidence import build
-from kernelexp.evidence.measure.measured import MeasurementTaken, Measuring, as_steps
+from kernelexp.evidence.measure.measured import MeasurementTaken, Measuring
 from kernelexp.evidence.measure.programs.rounds import ProgramArm, ProgramJob, measure
 from kernelexp.judge.statistics import racing
 from kernelexp.model.arm import Arm
@@ -87,7 +87,7 @@ def answer_on(
         question.options,
         target,
         look=lambda so_far: racing.look(so_far, question.margin, question.goal),
-        on_progress=as_steps(on_progress),
+        on_progress=on_progress,
         journal=journal,
     )
 

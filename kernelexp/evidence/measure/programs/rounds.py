@@ -10,21 +10,14 @@ import random
 import signal
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from kernelexp.evidence.measure import journals
-from kernelexp.evidence.measure.measure import MeasuringProgress, OnLook, OnProgress
+from kernelexp.evidence.measure import underway
 from kernelexp.evidence.measure.programs import printed
-from kernelexp.evidence.measure.stopping import (
-    is_budget_spent,
-    is_hopeless,
-    is_look_due,
-    looks_max,
-    next_share,
-)
+from kernelexp.evidence.measure.stopping import is_budget_spent, is_hopeless
+from kernelexp.evidence.measure.underway import OnLook, Underway
 from kernelexp.model.errors import ConfigurationError, EnvironmentFault
 from kernelexp.model.experiment import TIME_UNITS, Program
 from kernelexp.model.measurement import (
@@ -41,6 +34,7 @@ from kernelexp.model.measurement import (
     TimedArm,
     Worker,
 )
+from kernelexp.model.progress import OnProgress
 from kernelexp.system import device as devices
 from kernelexp.system.process import isolated, processes
 from kernelexp.system.process.processes import Completed
@@ -96,16 +90,8 @@ def measure(
     ConfigurationError where the baseline's output does not have the figures that it is judged by,
     EnvironmentFault where the machine fails, or where another run of kernelexp uses the device.
     """
-    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31)
-    start = Measurement(
-        device=target,
-        options=options,
-        seed=seed,
-        arms=tuple(arm.arm for arm in job.arms),
-        printed=_described(job.program),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
-    begun = journals.resume(journal, start) if journal else start
+    arms, printed = [arm.arm for arm in job.arms], _described(job.program)
+    begun = underway.begin(target, options, arms, journal, printed=printed)
     with devices.hold(target.uuid, name=target.name):
         return _Rounds(job, begun, look, on_progress, journal).run()
 
@@ -127,7 +113,7 @@ def _described(program: Program) -> PrintedSamples:
     )
 
 
-class _Rounds:
+class _Rounds(Underway):
     """One measurement under way."""
 
     def __init__(
@@ -138,12 +124,9 @@ class _Rounds:
         on_progress: OnProgress | None,
         journal: Path | None,
     ) -> None:
-        self._job, self._so_far = job, start
-        self._on_look, self._on_progress, self._journal = look, on_progress, journal
+        super().__init__(start, on_progress, look, journal)
+        self._job = job
         self._rng = random.Random(f"{start.seed}:{len(start.workers)}")
-        self._begun = time.monotonic() - start.elapsed_s
-        self._turns_s: list[float] = []
-        self._left_out = 0
         self._monitor = devices.Monitor(start.device.uuid) if job.program.gpu else None
         visible = {"CUDA_VISIBLE_DEVICES": start.device.uuid}
         self._environment: Mapping[str, str] = visible if job.program.gpu else {}
@@ -152,10 +135,7 @@ class _Rounds:
         self._warm_up()
         while not self._ended():
             self._take_round()
-        done = len(self._so_far.workers)
-        if done > 1 and done not in self._so_far.looks:  # the budget ended between two looks
-            self._take_look()
-        return self._timed()
+        return self._finish()
 
     def _warm_up(self) -> None:
         """The first run reads the program from the disk, and shows whether it can be timed."""
@@ -194,8 +174,7 @@ class _Rounds:
         )
         self._add(workers=(*self._so_far.workers, worker), printed=self._with(also))
         self._turns_s.append(time.monotonic() - begun)
-        if self._journal:
-            journals.save(self._journal, self._timed())
+        self._save()
 
     def _take_row(self, order: list[int], also: dict[str, list[tuple[str, float]]]) -> Block:
         before, timed, samples = self._state(), [], []
@@ -236,8 +215,7 @@ class _Rounds:
             return NO_STATE
         others = self._others(self._monitor)
         if others and not self._so_far.options.shared_gpu:
-            count = "Another process" if others == 1 else f"{others} processes"
-            self._add(invalid=f"{count} computed on the GPU during the measurement.")
+            self._refuse_company(others)
         state = self._monitor.read()
         return msgspec.structs.replace(state, sm_clock_mhz=0, memory_clock_mhz=0, others=others)
 
@@ -254,51 +232,16 @@ class _Rounds:
         try:
             return _run(self._job, self._job.arms[index], self._environment)
         except _Failed as failed:
-            failure = Failure(
-                arm=arm.name,
-                status=failed.status,
-                process=len(self._so_far.workers),
-                words=str(failed),
-            )
-            self._add(failures=(*self._so_far.failures, failure))
+            process, words = len(self._so_far.workers), str(failed)
+            self._fail(Failure(arm=arm.name, status=failed.status, process=process, words=words))
             return None
 
     def _ended(self) -> bool:
-        if is_hopeless(self._so_far):
-            return True
-        if is_look_due(self._so_far) and self._take_look():
-            return True
         options = self._so_far.options
-        if len(self._so_far.workers) >= options.processes_max:
+        if self._is_settled() or len(self._so_far.workers) >= options.processes_max:
             return True
-        share = next_share(self._so_far, self._left_out)
+        share = self._next_share()
         return is_budget_spent(self._elapsed_s(), self._turns_s, options.budget_s, share)
-
-    def _take_look(self) -> bool:
-        """Looks at the samples, leaves out what is settled; whether that was the last look."""
-        self._add(looks=(*self._so_far.looks, len(self._so_far.workers)))
-        seen = self._on_look(self._so_far)
-        self._add(departures=(*self._so_far.departures, *seen.leaving))
-        return seen.done or len(self._so_far.looks) == looks_max(self._so_far.options)
-
-    def _timed(self) -> Measurement:
-        return msgspec.structs.replace(self._so_far, elapsed_s=round(self._elapsed_s(), 3))
-
-    def _elapsed_s(self) -> float:
-        return time.monotonic() - self._begun
-
-    def _say(self, phase: str) -> None:
-        if self._on_progress is not None:
-            state = MeasuringProgress(
-                phase=phase,
-                processes_done=len(self._so_far.workers),
-                processes_wanted=self._so_far.options.processes,
-                so_far=self._so_far,
-            )
-            self._on_progress(state)
-
-    def _add(self, **fields: object) -> None:
-        self._so_far = msgspec.structs.replace(self._so_far, **fields)
 
 
 def _run(
