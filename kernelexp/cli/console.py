@@ -187,6 +187,7 @@ def _show_in(progress: Progress) -> OnProgress:
 _PIECES: dict[Phase, str] = {
     "building": "builds",
     "emulating": "executions",
+    "modelling": "variants",
     "measuring": "processes",
     "profiling": "variants",
 }

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-Phase: TypeAlias = Literal["building", "emulating", "measuring", "profiling"]
+Phase: TypeAlias = Literal["building", "emulating", "modelling", "measuring", "profiling"]
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,15 +14,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.facts.modelled_errors import ModelledErrors
 from kernelexp.judge import modelled_pairs as judge
 from kernelexp.judge.modelled_pairs import DecidedPairs, ModelledPair, Regret
 from kernelexp.logs import records
 from kernelexp.model.arm import Arm
-from kernelexp.model.errors import UsageError
+from kernelexp.model.errors import KernelexpError, UsageError
 from kernelexp.model.modelled import ModelledTime
+from kernelexp.model.progress import Step
 from kernelexp.model.record import Record
+from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.services import modelling
 from kernelexp.system.process import processes
@@ -174,25 +177,46 @@ def _model(
     wanted: Mapping[str, MeasuredArm],
     chip: str,
 ) -> tuple[dict[str, ModelledTime], dict[str, str]]:
-    def one(measured: MeasuredArm) -> ModelledTime | str:
+    variants: dict[str, Variant] = {}
+    missing: dict[str, str] = {}
+    for name, measured in wanted.items():
         arm = measured.arm
         try:
-            variant = project.variant(arm.kernel, arm.arch, arm.axes)
+            variants[name] = project.variant(arm.kernel, arm.arch, arm.axes)
         except UsageError as fault:
+            missing[name] = str(fault)
+    # All at once, as the builds of a kernel wait for those of another call.
+    prepared = prepare.built(project, list(variants.values()), session)
+
+    def one(name: str) -> ModelledTime | str:
+        measured, variant = wanted[name], variants[name]
+        try:
+            now = prepared.arm(variant)
+        except KernelexpError as fault:
             return str(fault)
-        result, faults = modelling.times(
-            project, [variant], session, measured.record.size, chip=chip
-        )
+        if now.build and not is_same_code(measured.arm, now):
+            return "its code has changed since."
+        size = measured.record.size
+        result, faults = modelling.times(project, [variant], session, size, chip=chip)
         if faults:
             return str(faults[0])
-        _, now, time = result[0]
-        if time.refused:
-            return time.refused
-        return time if is_same_code(arm, now) else "its code has changed since."
+        _, _, time = result[0]
+        return time.refused or time
 
-    results = dict(zip(wanted, processes.parallel(one, list(wanted.values())), strict=True))
-    times = {name: item for name, item in results.items() if not isinstance(item, str)}
-    return times, {name: item for name, item in results.items() if isinstance(item, str)}
+    def changed(done: int, running: Sequence[str]) -> None:
+        if session.on_progress:
+            now = running[-1] if running else ""
+            step = Step(phase="modelling", done=done, total=len(variants), now=now)
+            session.on_progress(step)
+
+    results = processes.parallel(one, list(variants), on_change=changed)
+    times = {}
+    for name, item in zip(variants, results, strict=True):
+        if isinstance(item, str):
+            missing[name] = item
+        else:
+            times[name] = item
+    return times, missing
 
 
 def is_same_code(then: Arm, now: Arm) -> bool:

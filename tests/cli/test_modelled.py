@@ -13,9 +13,13 @@ from schemas import validate
 from support import ROOT, Kx
 
 from kernelexp import project
+from kernelexp.dossier.session import Session
+from kernelexp.evidence import build
 from kernelexp.logs import records
+from kernelexp.model.progress import Step
 from kernelexp.report.site import site
-from kernelexp.services import modelling
+from kernelexp.services import modelling, validating
+from kernelexp.system import toolchain
 from kernelexp.system.process import isolated
 
 pytestmark = pytest.mark.xdist_group("transpose")
@@ -124,6 +128,16 @@ def test_records_say_how_far_off_the_model_is(kx: Kx) -> None:
     assert transpose["times"] == every["times"] == 4
     assert 0 < transpose["mean"] < 0.2
     assert transpose["apart"]["10%"][0] == transpose["apart"]["10%"][1] == 2
+
+
+def test_a_validation_says_how_far_it_is() -> None:
+    loaded, steps = project.load(ROOT), list[Step]()
+    tools = toolchain.find(None, ROOT / build.CACHE)
+    session = Session(tools=tools, on_progress=steps.append)
+    validating.validate(loaded, session, ["T1"])
+    modelled = [(step.done, step.total) for step in steps if step.phase == "modelling"]
+    assert modelled[0] == (0, 2)
+    assert modelled[-1] == (2, 2)
 
 
 def test_only_records_validate_the_model(kx: Kx) -> None:
