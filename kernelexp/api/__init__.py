@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kernelexp import project
 from kernelexp.api.rewards import reward
-from kernelexp.dossier import emulations, examine, standing
+from kernelexp.dossier import emulations, standing
 from kernelexp.dossier.emulations import Emulation
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build, executor
@@ -29,10 +29,9 @@ from kernelexp.report.log import listing
 from kernelexp.report.log.listing import Listed, Shown
 from kernelexp.report.runs import ran
 from kernelexp.report.runs.ran import Ran
-from kernelexp.report.variants import explanation
-from kernelexp.report.variants.explanation import Explained
-from kernelexp.services import evaluation, modelling
+from kernelexp.services import evaluation, explaining, modelling
 from kernelexp.services.evaluation import Evaluation
+from kernelexp.services.explaining import Explained
 from kernelexp.services.run import runner, runs
 from kernelexp.services.tasks import cascade
 from kernelexp.services.tasks.assessment import Assessment
@@ -216,10 +215,7 @@ def explain(
     if not 1 <= candidate <= len(written.candidates):
         raise UsageError(f"{experiment} has no candidate {candidate}.")
     session = _session(project, limits, emulate=emulate)
-    one, other, spoken = examine.experiment(project, experiment, candidate, session)
-    known, _ = records.read(project.root, experiment)
-    result = explanation.assemble(experiment, written, candidate, spoken, one, other, records=known)
-    return explanation.to_values(result)
+    return explaining.candidate(project, experiment, candidate, session).explained
 
 
 def _session(

@@ -16,7 +16,6 @@ from kernelexp.cli.options import HERE, argument, option
 from kernelexp.model.errors import nearest
 
 if TYPE_CHECKING:
-    from kernelexp.dossier.session import Session
     from kernelexp.project import Project
 
 WITH_EXPERIMENT = "With an experiment"
@@ -88,11 +87,22 @@ def explain(
         from kernelexp.project import require_candidate
 
         require_candidate(name, loaded.experiment(name), candidate)
+    from kernelexp.services import explaining
+
     with common.session(loaded, nvcc, limit, emulate=emulate) as session:
         if is_experiment:
-            _experiment(loaded, name, candidate, session, modelled, verbose, json, markdown)
+            from kernelexp.report.variants import explanation as page
+
+            explanation = explaining.candidate(loaded, name, candidate, session, modelled=modelled)
+            document = page.render(explanation, verbose)
+            output("explain", explanation.explained, document, json, markdown)
         else:
-            _variant(loaded, name, set_, session, verbose, json, markdown)
+            from kernelexp.report.variants import opportunities
+
+            (variant,) = parse_variants(loaded, [name], set_)
+            dossier, offered = explaining.variant(loaded, variant, session)
+            document = opportunities.render(dossier, offered, verbose)
+            output("opportunities", offered, document, json, markdown)
 
 
 def _numbered(loaded: Project, name: str, candidate: int) -> tuple[str, int]:
@@ -109,54 +119,3 @@ def _is_experiment(loaded: Project, name: str) -> bool:
         return True
     kernel, at, _ = name.partition("@")
     return not (at or ":" in kernel or nearest(kernel, list(loaded.kernels)))
-
-
-def _experiment(
-    loaded: Project,
-    name: str,
-    candidate: int,
-    session: Session,
-    modelled: bool,
-    verbose: bool,
-    json: bool,
-    markdown: bool,
-) -> None:
-    """Verdict, expectations, differences and limits."""
-    from kernelexp.dossier import examine
-    from kernelexp.logs import records
-    from kernelexp.report.variants import explanation as report
-    from kernelexp.services import modelling
-
-    written = loaded.experiment(name)
-    one, other, standing = examine.experiment(loaded, name, candidate, session)
-    sentence = modelling.compare(loaded, written, candidate, session) if modelled else ""
-    known, _ = records.read(loaded.root, name)
-    explained = report.assemble(name, written, candidate, standing, one, other, sentence, known)
-    output(
-        "explain", report.to_values(explained), report.render(explained, verbose), json, markdown
-    )
-
-
-def _variant(
-    loaded: Project,
-    name: str,
-    sets: list[str] | None,
-    session: Session,
-    verbose: bool,
-    json: bool,
-    markdown: bool,
-) -> None:
-    """Prints the possible gains of a variant, ranked."""
-    from kernelexp.dossier import examine
-    from kernelexp.judge.limits import bounds
-    from kernelexp.judge.limits import opportunities as rules
-    from kernelexp.report.variants import opportunities as report
-
-    (variant,) = parse_variants(loaded, [name], sets)
-    dossier = examine.variant(loaded, variant, session)
-    case = dossier.case
-    gains, suppressed = rules.find(case)
-    uses = bounds.uses(case)
-    values = report.to_values(dossier, uses, gains, suppressed)
-    document = report.render(dossier, uses, gains, suppressed, verbose)
-    output("opportunities", values, document, json, markdown)

@@ -123,16 +123,12 @@ def types() -> dict[str, Any]:
     from kernelexp.report.compared import audit, comparison, differences
     from kernelexp.report.log import decisions, listing
     from kernelexp.report.runs import ran, swept
-    from kernelexp.report.variants import (
-        explanation,
-        inspected,
-        lines_values,
-        opportunities,
-    )
+    from kernelexp.report.variants import inspected, lines_values
     from kernelexp.services import (
         again,
         doctor,
         evaluation,
+        explaining,
         memory_pictures,
         modelling,
         refitting,
@@ -171,10 +167,10 @@ def types() -> dict[str, Any]:
         "log": list[export.Logged],
         "diff": comparison.Differing,
         "compare": differences.Compared | list[differences.Compared],
-        "explain": explanation.Explained,
+        "explain": explaining.Explained,
         "profile": list[Profiling],
         "sections": list[SectionReading],
-        "opportunities": opportunities.Offered,
+        "opportunities": explaining.Offered,
         "lines": list[lines_values.CostedVariant],
         "memory": list[memory_pictures.PicturedVariant],
         "model-validation": validating.ModelValidation,

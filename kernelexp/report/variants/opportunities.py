@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from kernelexp.dossier.dossiers import Dossier
 from kernelexp.facts import widths
 from kernelexp.judge import samebuild
-from kernelexp.judge.limits import accounting, bottleneck
 from kernelexp.judge.limits.accounting import Account
-from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.opportunity import Opportunity, Suppressed
+from kernelexp.judge.limits.opportunity import Opportunity
 from kernelexp.model.arm import AccessWidths
 from kernelexp.model.text import one_line
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Heading, Span, paragraph, table
 from kernelexp.report.variants import bounds
+from kernelexp.services.explaining import Offered
 from warpsim.launch import plain_name
 
 _TAKEN = {"run": "profiled", "imported": "profiled elsewhere", "published": "profiled by others"}
@@ -29,54 +26,12 @@ _LEAST = 0.1
 """Percent below which an estimate is as good as none."""
 
 
-class Offered(msgspec.Struct, frozen=True, kw_only=True):
-    """The possible gains in a variant, and its false warnings."""
-
-    variant: str
-    conclusion: str
-    """What the kernel is bound by."""
-    opportunities: tuple[Opportunity, ...]
-    suppressed: tuple[Suppressed, ...]
-    uses: tuple[Use, ...]
-    accounts: tuple[Account, ...]
-    """Counts of the profile beside emulated ones."""
-    changed_since_measured: tuple[str, ...]
-    profile: str | None
-    """The run of its profile."""
-    profile_changed_since: tuple[str, ...]
-
-
-def to_values(
-    dossier: Dossier,
-    uses: Sequence[Use],
-    opportunities: Sequence[Opportunity],
-    suppressed: Sequence[Suppressed],
-) -> Offered:
-    """Returns what bounds a variant and what it offers, for programs."""
-    return Offered(
-        variant=dossier.case.label,
-        conclusion=bottleneck.conclude(dossier.case, uses, gains=opportunities),
-        opportunities=tuple(opportunities),
-        suppressed=tuple(suppressed),
-        uses=tuple(uses),
-        accounts=tuple(accounting.accounts(dossier.case)),
-        changed_since_measured=tuple(dossier.changed),
-        profile=dossier.profile.run if dossier.profile else None,
-        profile_changed_since=tuple(dossier.profile_changed),
-    )
-
-
-def render(
-    dossier: Dossier,
-    uses: Sequence[Use],
-    opportunities: Sequence[Opportunity],
-    suppressed: Sequence[Suppressed],
-    verbose: bool = False,
-) -> Iterator[Block]:
+def render(dossier: Dossier, offered: Offered, verbose: bool = False) -> Iterator[Block]:
     """Largest estimate first, and the nearest limits; with `verbose` all of them, where shares are
     from, why rules of ncu's are left out, and what profile and emulation count."""
-    yield Heading(f"{dossier.case.label}: opportunities")
-    yield paragraph(bottleneck.conclude(dossier.case, uses, gains=opportunities))
+    opportunities = offered.opportunities
+    yield Heading(f"{offered.variant}: opportunities")
+    yield paragraph(offered.conclusion)
     yield paragraph(_evidence(dossier), style="dim")
     words = widths.summarize(dossier.case.arm.emulated)
     if words and not dossier.case.arm.counted:
@@ -101,15 +56,16 @@ def render(
     for number, opportunity in enumerate(opportunities, 1):
         yield _details(number, opportunity, dossier)
     yield from _hidden(opportunities)
-    if suppressed and verbose:
+    suppressed = offered.suppressed if verbose else ()
+    if suppressed:
         yield paragraph(Span("Rules that do not apply to this launch:", "strong"))
-    for warning in suppressed if verbose else ():
+    for warning in suppressed:
         estimate = warning.speedup_percent
         result = f" (ncu: {estimate:.4g}%)" if estimate is not None else ""
         yield paragraph(f"{warning.rule}{result}: {warning.why}.", indent=2)
-    yield from bounds.render({"": uses}, verbose, most=_LIMITS)
+    yield from bounds.render({"": offered.uses}, verbose, most=_LIMITS)
     if verbose:
-        yield from _accounts(dossier.case)
+        yield from _accounts(dossier.case, offered.accounts)
     if any(item.percent is not None for item in opportunities):
         yield paragraph(
             "About: the share of the time that would be saved, until the next limit holds the "
@@ -118,10 +74,9 @@ def render(
         )
 
 
-def _accounts(case: Case) -> Iterator[Block]:
+def _accounts(case: Case, accounts: Sequence[Account]) -> Iterator[Block]:
     """Whether the profile counts what the work needs, and what a tile has of it."""
-    own = list(accounting.accounts(case))
-    if not own:
+    if not accounts:
         return
     rows = [
         (
@@ -133,7 +88,7 @@ def _accounts(case: Case) -> Iterator[Block]:
             else figures.percent(item.profiled / item.emulated),
             "" if item.per_tile is None else figures.value(item.per_tile),
         )
-        for item in own
+        for item in accounts
     ]
     yield table(("count", "profiled", "emulated", "", "per tile"), rows, numbers=(1, 2, 3, 4))
     yield paragraph(f"Per tile: of {case.tiles:,} tiles, on {case.ctas:,} CTAs.", style="dim")
