@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,13 +28,7 @@ COUNT = 100
 
 def compile_cubin(tools: Toolchain, source: str) -> bytes:
     command = [tools.nvcc, "-arch=sm_90a", "-cubin", "-o", "k.cubin", "k.cu"]
-
-    def make(place: Path) -> Path:
-        (place / "k.cu").write_text(source)
-        subprocess.run(command, cwd=place, check=True, capture_output=True)
-        return place / "k.cubin"
-
-    return kept.output([*command, source], [], make)
+    return kept.run(command, {"k.cu": source}, "k.cubin")
 
 
 def write(

@@ -6,15 +6,18 @@ import functools
 import hashlib
 import os
 import shutil
+import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from filelock import FileLock
 from support import ROOT
 
 from kernelexp.evidence import build
+from kernelexp.evidence.programs import compiling, library
+from kernelexp.system.toolchain import Toolchain
 
 _FOLDER = ROOT / build.CACHE / "tests"
 _SOURCES = (".cu", ".cuh", ".h", ".hpp")
@@ -31,7 +34,47 @@ def output(command: Sequence[str], read: Sequence[Path], make: Callable[[Path], 
     if any(not place.is_relative_to(ROOT) for place in read):
         with tempfile.TemporaryDirectory() as folder:
             return make(Path(folder)).read_bytes()
-    program = Path(command[0])
+    return _path(command, read, make).read_bytes()
+
+
+def run(command: Sequence[str], files: Mapping[str, str | bytes], written: str = "") -> bytes:
+    """The file that a command has `written` in a folder with these files, else what it prints."""
+
+    def make(folder: Path) -> Path:
+        for name, content in files.items():
+            (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+        done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode()
+        if not written:
+            (folder / "printed").write_bytes(done.stdout)
+        return folder / (written or "printed")
+
+    contents = (hashlib.sha256(repr(item).encode()).hexdigest() for item in files.items())
+    return output([*command, *contents], [], make)
+
+
+def program(
+    sources: Sequence[Path],
+    tools: Toolchain,
+    *flags: str,
+    arch: str = "sm_90a",
+    include: Sequence[Path] = (),
+) -> Path:
+    """A program that is linked with the emulator's CUDA runtime."""
+    flags = (*flags, *(f"-I{folder}" for folder in include))
+    runtime = library.folder(ROOT)
+
+    def make(folder: Path) -> Path:
+        path = folder / "program"
+        compiling.compile_program(sources, flags, tools, runtime, arch, path)
+        return path
+
+    command = [tools.nvcc, str(runtime), arch, *flags]
+    return _path(command, [*sources, *include, Path(compiling.__file__)], make)
+
+
+def _path(command: Sequence[str], read: Sequence[Path], make: Callable[[Path], Path]) -> Path:
+    program = Path(shutil.which(command[0]) or command[0])
     contents = _contents(program, program.stat().st_mtime_ns)
     key = hashlib.sha256(repr((*command, contents)).encode())
     for place in read:
@@ -45,7 +88,7 @@ def output(command: Sequence[str], read: Sequence[Path], make: Callable[[Path], 
             with tempfile.TemporaryDirectory(dir=_FOLDER) as folder:
                 make(Path(folder)).rename(path)
         os.utime(path)
-    return path.read_bytes()
+    return path
 
 
 @functools.cache

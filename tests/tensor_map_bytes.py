@@ -3,9 +3,7 @@ as SASS, puts the fields in their places."""
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
-
+import kept
 import numpy as np
 
 from kernelexp.system.toolchain import Toolchain
@@ -37,7 +35,7 @@ BEGIN = """
 """
 
 
-def made(tools: Toolchain, folder: Path, changes: list[tuple[str, int, int | None]]) -> bytes:
+def made(tools: Toolchain, changes: list[tuple[str, int, int | None]]) -> bytes:
     """The bytes of a map that was all zeros: (field, value, index)."""
     text = [f"st.shared.b32 [map+{at}], 0;" for at in range(0, TENSOR_MAP_BYTES, 4)]
     for field, value, index in changes:
@@ -48,18 +46,10 @@ def made(tools: Toolchain, folder: Path, changes: list[tuple[str, int, int | Non
         )
     for at in range(0, TENSOR_MAP_BYTES, 4):
         text += [f"ld.shared.b32 %t, [map+{at}];", f"st.global.b32 [%rd1+{at}], %t;"]
-    (folder / "m.ptx").write_text(BEGIN + "\n".join(text) + "\nret;\n}\n")
-    ptxas = str(Path(tools.nvcc).with_name("ptxas"))
-    for argv in ([ptxas, "-arch=sm_90a", "m.ptx", "-o", "m.cubin"],):
-        subprocess.run(argv, cwd=folder, check=True, capture_output=True)
-    listing = subprocess.run(
-        [tools.cuobjdump, "-sass", "m.cubin"],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    module = modules.load_cubin((folder / "m.cubin").read_bytes(), listing)
+    argv = [tools.ptxas, "-arch=sm_90a", "m.ptx", "-o", "m.cubin"]
+    cubin = kept.run(argv, {"m.ptx": BEGIN + "\n".join(text) + "\nret;\n}\n"}, "m.cubin")
+    listing = kept.run([tools.cuobjdump, "-sass", "m.cubin"], {"m.cubin": cubin}).decode()
+    module = modules.load_cubin(cubin, listing)
     out = np.zeros(TENSOR_MAP_BYTES, np.uint8)
     launch = Launch(
         entry="make", grid=(1, 1, 1), block=(1, 1, 1), arguments=(Pointer(array="out"),)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -193,26 +192,9 @@ def compile_cu(
 def assemble(text: str, target: str, *options: str) -> tuple[bytes, str]:
     """What ptxas makes of PTX: the cubin, and the listing that cuobjdump prints of it."""
     tools = _tools()
-    command = [tools.ptxas, f"-arch={target}", *options]
-
-    def make_cubin(folder: Path) -> Path:
-        (folder / "k.ptx").write_text(text)
-        argv = [*command, str(folder / "k.ptx"), "-o", str(folder / "k.cubin")]
-        done = processes.run(argv)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return folder / "k.cubin"
-
-    cubin = kept.output([*command, text], [], make_cubin)
-
-    def make_listing(folder: Path) -> Path:
-        (folder / "k.cubin").write_bytes(cubin)
-        listed = processes.run([tools.cuobjdump, "-sass", str(folder / "k.cubin")])
-        assert listed.returncode == 0, listed.stderr
-        (folder / "k.sass").write_text(listed.stdout)
-        return folder / "k.sass"
-
-    digest = hashlib.sha256(cubin).hexdigest()
-    return cubin, kept.output([tools.cuobjdump, "-sass", digest], [], make_listing).decode()
+    command = [tools.ptxas, f"-arch={target}", *options, "k.ptx", "-o", "k.cubin"]
+    cubin = kept.run(command, {"k.ptx": text}, "k.cubin")
+    return cubin, kept.run([tools.cuobjdump, "-sass", "k.cubin"], {"k.cubin": cubin}).decode()
 
 
 @functools.cache

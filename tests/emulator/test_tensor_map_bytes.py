@@ -25,7 +25,7 @@ PLAIN: list[tuple[str, int, int | None]] = [
 
 
 def test_fields_are_read_where_ptxas_puts_them(tools: Toolchain, tmp_path: Path) -> None:
-    address, tensor = tensor_map_image.decode(made(tools, tmp_path, PLAIN), "x")
+    address, tensor = tensor_map_image.decode(made(tools, PLAIN), "x")
     assert tensor is not None
     assert (address, tensor.array, tensor.element) == (ADDRESS, "x", "f16")
     assert (tensor.shape, tensor.box, tensor.swizzle) == ((1000, 300, 7), (64, 32, 1), "128B")
@@ -45,12 +45,12 @@ def test_fields_are_read_where_ptxas_puts_them(tools: Toolchain, tmp_path: Path)
 def test_a_map_of_a_kind_that_is_not_executed_is_none(
     tools: Toolchain, tmp_path: Path, change: tuple[str, int, int | None]
 ) -> None:
-    data = made(tools, tmp_path, [*PLAIN, change])
+    data = made(tools, [*PLAIN, change])
     assert tensor_map_image.decode(data, "x") == (ADDRESS, None)
 
 
 def test_bytes_where_another_dimension_would_be_are_none(tools: Toolchain, tmp_path: Path) -> None:
-    data = bytearray(made(tools, tmp_path, PLAIN))
+    data = bytearray(made(tools, PLAIN))
     data[0x20 + 4 * 3] = 1
     assert tensor_map_image.decode(bytes(data), "x")[1] is None
 

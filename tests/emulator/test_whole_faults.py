@@ -9,11 +9,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import kept
 import pytest
 from programs.page import BY_RESULT, FINDINGS, IN_HELPERS, NO_FAULT, RARE, SOURCES, lines, unit
 from support import ROOT
 
-from kernelexp.evidence.programs import compiling, library
 from kernelexp.services import execution
 from kernelexp.services.execution import ExecRequest, Executed
 from kernelexp.system.toolchain import Toolchain
@@ -39,12 +39,10 @@ def run(tmp_path_factory: pytest.TempPathFactory, usual_tools: Toolchain) -> Run
 
     @functools.cache
     def compiled(names: tuple[str, ...], arch: str, fault: bool) -> Path:
-        path = folder / f"{names[0]}-{fault}"
-        text = path.with_suffix(".cu")
+        text = folder / f"{names[0]}-and-others.cu"
         text.write_text(unit(names))
-        flags = [f"-I{SOURCES}", *["-DFAULT"] * fault]
-        compiling.compile_program([text], flags, usual_tools, library.folder(ROOT), arch, path)
-        return path
+        flags = ["-DFAULT"] * fault
+        return kept.program([text], usual_tools, *flags, arch=arch, include=[SOURCES])
 
     def run(name: str, *, fault: bool, schedules: int = 1) -> tuple[Executed, str]:
         blackwell = name.startswith("tcgen05")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
-
+import kept
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,11 +77,10 @@ def test_an_instruction_has_its_predicate_opcode_and_modifiers(
     assert result.never_executes == (guard == "@!PT ")
 
 
-def test_ptx_says_what_the_source_asked_for(tools: Toolchain, tmp_path: Path) -> None:
-    (tmp_path / "copy.cu").write_text(KERNEL)
+def test_ptx_says_what_the_source_asked_for(tools: Toolchain) -> None:
     argv = [tools.nvcc, "-arch=sm_80", "-ptx", "-o", "copy.ptx", "copy.cu"]
-    subprocess.run(argv, cwd=tmp_path, check=True)
-    result = ptx_accesses.count((tmp_path / "copy.ptx").read_text(), "copy")
+    ptx = kept.run(argv, {"copy.cu": KERNEL}, "copy.ptx").decode()
+    result = ptx_accesses.count(ptx, "copy")
     assert result == {
         Access("copy to shared", 64): 1,
         Access("global load", 16): 1,

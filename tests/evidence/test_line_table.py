@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import re
-import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
+import kept
 import pytest
 from elftools.elf.elffile import ELFFile
 from hypothesis import given
@@ -50,23 +51,25 @@ def cubin(tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tools, tmp_path_factory.mktemp("cubin"), "sm_90a")
 
 
-def compiled(tools: Toolchain, folder: Path, arch: str) -> Path:
-    (folder / "two.cu").write_text(SOURCE)
-    argv = [tools.nvcc, f"-arch={arch}", "-lineinfo", "-cubin", "-o", "two.cubin", "two.cu"]
-    subprocess.run(argv, cwd=folder, check=True)
-    return folder / "two.cubin"
+def compiled(
+    tools: Toolchain, folder: Path, arch: str, options: Sequence[str] = ("-lineinfo",)
+) -> Path:
+    argv = [tools.nvcc, f"-arch={arch}", *options, "-cubin", "-o", "two.cubin", "two.cu"]
+    path = folder / f"two{len(options)}.cubin"
+    path.write_bytes(kept.run(argv, {"two.cu": SOURCE}, "two.cubin"))
+    return path
 
 
 def dump(tools: Toolchain, cubin: Path) -> str:
-    argv = [tools.cuobjdump, "-sass", str(cubin)]
-    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+    argv = [tools.cuobjdump, "-sass", "two.cubin"]
+    return kept.run(argv, {"two.cubin": cubin.read_bytes()}).decode()
 
 
 def disassembled(cubin: Path, entry: str) -> dict[int, list[tuple[str, ...]]]:
     """By offset what `nvdisasm -gi` prints before an instruction: file, line, inlined at."""
     wheels = toolchain.wheel_bin()
-    argv = [f"{wheels}/nvdisasm" if wheels else "nvdisasm", "-c", "-gi", str(cubin)]
-    printed = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+    argv = [f"{wheels}/nvdisasm" if wheels else "nvdisasm", "-c", "-gi", "two.cubin"]
+    printed = kept.run(argv, {"two.cubin": cubin.read_bytes()}).decode()
     result: dict[int, list[tuple[str, ...]]] = {}
     above: list[tuple[str, ...]] = []
     section = printed.partition(f".section\t.text.{entry},")[2].partition(".section")[0]
@@ -127,11 +130,9 @@ def test_a_function_is_named_for_its_lines_and_the_entry_for_none(cubin: Path) -
 
 
 def test_a_cubin_without_line_table_has_instructions_without_source(
-    tools: Toolchain, cubin: Path
+    tools: Toolchain, tmp_path: Path
 ) -> None:
-    argv = [tools.nvcc, "-arch=sm_90a", "-cubin", "-o", "bare.cubin", "two.cu"]
-    subprocess.run(argv, cwd=cubin.parent, check=True)
-    bare = cubin.parent / "bare.cubin"
+    bare = compiled(tools, tmp_path, "sm_90a", ())
     result = sass_lines.read(bare, dump(tools, bare), "first")
     assert result
     assert all(item.source is None for item in result)

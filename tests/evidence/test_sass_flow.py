@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
+import kept
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -278,10 +278,9 @@ def test_loops_of_a_real_kernel_are_those_of_its_source(
 def compiled(
     tools: Toolchain, folder: Path, arch: str, source: str, entry: str
 ) -> tuple[tuple[SassInstruction, ...], Flow]:
-    (folder / "a.cu").write_text(source)
     argv = [tools.nvcc, f"-arch={arch}", "-lineinfo", "-cubin", "-o", "a.cubin", "a.cu"]
-    subprocess.run(argv, cwd=folder, check=True)
-    argv = [tools.cuobjdump, "-sass", "a.cubin"]
-    dump = subprocess.run(argv, cwd=folder, check=True, capture_output=True, text=True).stdout
+    cubin = kept.run(argv, {"a.cu": source}, "a.cubin")
+    dump = kept.run([tools.cuobjdump, "-sass", "a.cubin"], {"a.cubin": cubin}).decode()
+    (folder / "a.cubin").write_bytes(cubin)
     result = sass_lines.read(folder / "a.cubin", dump, entry)
     return result, sass_flow.analyse(result)

@@ -93,7 +93,7 @@ def test_a_tensor_map_is_read_from_its_bytes(
     result = array[first : first + 8, first : first + 32].tobytes()
     parameters = [
         struct.pack("<i", first),
-        made(tools, tmp_path, changes),
+        made(tools, changes),
         struct.pack("<Q", captured.Y),
     ]
     regions = [(captured.X, given, given), (captured.Y, bytes(len(result)), result)]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import kept
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import ROOT
 
-from kernelexp.evidence.programs import compiling, library
 from kernelexp.services import execution
 from kernelexp.services.execution import ExecRequest
 from kernelexp.system.toolchain import Toolchain
@@ -20,10 +20,8 @@ pytestmark = pytest.mark.xdist_group("programs")
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory, usual_tools: Toolchain) -> Path:
-    source, result = Path(__file__).parent / "streams.cu", tmp_path_factory.mktemp("s") / "streams"
-    compiling.compile_program([source], [], usual_tools, library.folder(ROOT), "sm_90a", result)
-    return result
+def program(usual_tools: Toolchain) -> Path:
+    return kept.program([Path(__file__).with_name("streams.cu")], usual_tools)
 
 
 @pytest.mark.parametrize(
@@ -50,10 +48,8 @@ def test_what_nothing_orders_is_a_race(
 
 
 @pytest.fixture(scope="module")
-def early(tmp_path_factory: pytest.TempPathFactory, usual_tools: Toolchain) -> Path:
-    source, result = Path(__file__).parent / "early.cu", tmp_path_factory.mktemp("e") / "early"
-    compiling.compile_program([source], [], usual_tools, library.folder(ROOT), "sm_90a", result)
-    return result
+def early(usual_tools: Toolchain) -> Path:
+    return kept.program([Path(__file__).with_name("early.cu")], usual_tools)
 
 
 @pytest.mark.parametrize(

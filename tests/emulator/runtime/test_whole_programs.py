@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import kept
 import numpy as np
 import pytest
 from support import ROOT
 
-from kernelexp.evidence.programs import compiling, library
+from kernelexp.evidence.programs import library
 from kernelexp.report.programs import to_junit, to_sarif
 from kernelexp.services import execution
 from kernelexp.services.execution import ExecRequest, Executed
@@ -53,10 +54,8 @@ Exec = Callable[..., Ended]
 
 
 @pytest.fixture(scope="module")
-def mistakes(tmp_path_factory: pytest.TempPathFactory, usual_tools: Toolchain) -> Path:
-    result = tmp_path_factory.mktemp("programs") / "mistakes"
-    compiling.compile_program([SOURCE], [], usual_tools, library.folder(ROOT), "sm_90a", result)
-    return result
+def mistakes(usual_tools: Toolchain) -> Path:
+    return kept.program([SOURCE], usual_tools)
 
 
 @pytest.fixture
@@ -233,13 +232,18 @@ def test_reports_for_code_hosts_name_file_and_line(run: Exec) -> None:
     assert re.search(r'<testsuite [^>]*failures="1"', to_junit(executed))
 
 
-def test_calls_of_cublas_are_computed_and_their_operands_checked(tools: Toolchain) -> None:
-    source = Path(__file__).parent / "products.cu"
+def run_program(name: str, tools: Toolchain, *flags: str, words: Sequence[str] = ()) -> Ended:
+    program = kept.program([Path(__file__).with_name(name)], tools, *flags)
     with tempfile.TemporaryFile() as output:
-        request = ExecRequest(sources=(source,), flags=("-lcublas",))
+        request = ExecRequest(argv=(str(program), *words))
         executed = execution.execute(request, tools, ROOT, output=output.fileno())
         output.seek(0)
-        assert output.read() == b"47 calls\n"
+        return executed, output.read().decode()
+
+
+def test_calls_of_cublas_are_computed_and_their_operands_checked(tools: Toolchain) -> None:
+    executed, output = run_program("products.cu", tools, "-lcublas")
+    assert output == "47 calls\n"
     assert [finding.name for finding in executed.findings] == [
         *("uninitialised-copy", "uninitialised-copy", "copy-out-of-bounds")
     ]
@@ -247,13 +251,8 @@ def test_calls_of_cublas_are_computed_and_their_operands_checked(tools: Toolchai
 
 
 def test_products_of_cublaslt_have_biases_and_scalars_of_their_type(tools: Toolchain) -> None:
-    request = ExecRequest(
-        sources=(Path(__file__).with_name("products_lt.cu"),), flags=("-lcublasLt",), argv=()
-    )
-    with tempfile.TemporaryFile() as output:
-        executed = execution.execute(request, tools, ROOT, output=output.fileno())
-        output.seek(0)
-        assert output.read() == b"0 right\n0 14 20 30 44\n"
+    executed, output = run_program("products_lt.cu", tools, "-lcublasLt")
+    assert output == "0 right\n0 14 20 30 44\n"
     assert executed.computed == ("cublasLtMatmul",)
     assert not executed.findings
 
@@ -270,12 +269,8 @@ def test_the_libraries_are_compiled_with_their_own_headers_where_nvidias_are_ins
 
 
 def test_calls_of_cusparse_are_computed_and_their_operands_checked(tools: Toolchain) -> None:
-    source = Path(__file__).parent / "sparse.cu"
-    with tempfile.TemporaryFile() as output:
-        request = ExecRequest(sources=(source,), flags=("-lcusparse",))
-        executed = execution.execute(request, tools, ROOT, output=output.fileno())
-        output.seek(0)
-        assert output.read() == b"16 calls\n"
+    executed, output = run_program("sparse.cu", tools, "-lcusparse")
+    assert output == "16 calls\n"
     assert [finding.name for finding in executed.findings] == [
         *("copy-out-of-bounds", "unsorted-indices")
     ]
@@ -283,13 +278,9 @@ def test_calls_of_cusparse_are_computed_and_their_operands_checked(tools: Toolch
 
 
 def test_calls_of_cufft_curand_and_nvrtc_are_computed(tools: Toolchain) -> None:
-    source = Path(__file__).parent / "transforms.cu"
     libraries = ("-lcufft", "-lcurand", "-lnvrtc", "-lcuda")
-    with tempfile.TemporaryFile() as output:
-        request = ExecRequest(sources=(source,), flags=libraries)
-        executed = execution.execute(request, tools, ROOT, output=output.fileno())
-        output.seek(0)
-        assert output.read() == b"25 calls\n"
+    executed, output = run_program("transforms.cu", tools, *libraries)
+    assert output == "25 calls\n"
     assert executed.findings == ()
     assert executed.launches == 1
 
@@ -297,24 +288,17 @@ def test_calls_of_cufft_curand_and_nvrtc_are_computed(tools: Toolchain) -> None:
 def test_the_drivers_functions_load_a_module_and_encode_a_tensor_map(
     tools: Toolchain, tmp_path: Path
 ) -> None:
-    source, ptx = Path(__file__).parent / "driver.cu", tmp_path / "driver.ptx"
-    processes.run([tools.nvcc, "-arch=sm_90a", "-ptx", str(source), "-o", str(ptx)])
-    with tempfile.TemporaryFile() as output:
-        request = ExecRequest(sources=(source,), flags=("-lcuda",), argv=(str(ptx),))
-        executed = execution.execute(request, tools, ROOT, output=output.fileno())
-        output.seek(0)
-        assert output.read() == b"0 wrong\n"
+    source, ptx = Path(__file__).with_name("driver.cu").read_text(), tmp_path / "driver.ptx"
+    argv = [tools.nvcc, "-arch=sm_90a", "-ptx", "driver.cu"]
+    ptx.write_bytes(kept.run(argv, {"driver.cu": source}, "driver.ptx"))
+    executed, output = run_program("driver.cu", tools, "-lcuda", words=[str(ptx)])
+    assert output == "0 wrong\n"
     assert (executed.returncode, executed.launches, executed.findings) == (0, 2, ())
 
 
 def test_textures_and_surfaces_are_what_the_host_computes_of_them(tools: Toolchain) -> None:
-    source = Path(__file__).parent / "textures.cu"
-    with tempfile.TemporaryFile() as output:
-        executed = execution.execute(
-            ExecRequest(sources=(source,)), tools, ROOT, output=output.fileno()
-        )
-        output.seek(0)
-        assert output.read() == b"0 of 7232 wrong\n"
+    executed, output = run_program("textures.cu", tools)
+    assert output == "0 of 7232 wrong\n"
     assert executed.returncode == 0
     assert [(finding.name, finding.line) for finding in executed.findings] == [
         *(("out-of-bounds", 22), ("out-of-bounds", 24))
