@@ -30,7 +30,7 @@ from kernelexp.evidence.profile import take
 from kernelexp.evidence.profile.ncu import Ncu
 from kernelexp.evidence.profile.take import ProfileSettings
 from kernelexp.facts.counters import PTX
-from kernelexp.model.arm import Arm
+from kernelexp.model.arm import Arm, sound
 from kernelexp.model.limits import Limits
 from kernelexp.system import toolchain
 
@@ -162,7 +162,7 @@ def built_and_emulated(root: Path, names: Sequence[str], size: str) -> list[Prep
     tools = toolchain.find(None, root / build.CACHE)
     arms = prepare.built(loaded, variants, Session(tools=tools))
     done = prepare.emulated(loaded, arms, Session(tools=tools), how=EmulationOptions(size=size))
-    return [_prepared(loaded, done.arm(variant)) for variant in variants]
+    return [_prepared(loaded, sound(arm)) for arm in done]
 
 
 def _prepared(loaded: project.Project, arm: Arm) -> Prepared:

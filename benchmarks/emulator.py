@@ -208,7 +208,7 @@ def job_of(name: str) -> EmulationJob:
         parse_variant(loaded, name),
         TimeLimit(name="emulation", seconds=900.0, of=name),
     )
-    arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
+    arm = prepare.arm_of(loaded, variant, Session(tools=tools))
     return jobs.emulation(ROOT, arm, "emulated", limit, limit)
 
 

@@ -38,7 +38,7 @@ from kernelexp.dossier.session import Session
 from kernelexp.evidence import jobs, native
 from kernelexp.evidence.emulate import modelling_worker
 from kernelexp.evidence.emulate.modelling_worker import ModellingJob
-from kernelexp.model.arm import Arm
+from kernelexp.model.arm import Arm, without_fault
 from kernelexp.model.errors import KernelexpError, UsageError
 from kernelexp.model.modelled import ModelledTime
 from kernelexp.project import Project, load
@@ -86,9 +86,9 @@ def wanted(
         steps = published_history.steps(project, published_history.names(project, experiments))
         variants = {project.label(x): x for step in steps for x in step.variants}
         for group in _groups(variants.values()):
-            for variant, now in prepare.built(project, group, session).named(group):
+            for now in without_fault(prepare.built(project, group, session)):
                 if now.build:  # F9's needs more tensor memory than there is
-                    label = project.label(variant)
+                    label = project.label(now)
                     yield _kept(project, label, now, chip, published_history.SIZE)
         return
     for group in _groups(measured_arms(project, chip, experiments).values()):
@@ -97,12 +97,12 @@ def wanted(
             arm = measured.arm
             with contextlib.suppress(UsageError):  # an axis that there is no longer
                 variants[measured.name] = project.variant(arm.kernel, arm.arch, arm.axes)
-        prepared = prepare.built(project, list(variants.values()), session)
+        arms = prepare.built(project, list(variants.values()), session)
+        now_by_name = dict(zip(variants, arms, strict=True))
         for measured in group:
-            variant = variants.get(measured.name)
-            for _, now in prepared.named([variant] if variant else []):
-                if validating.is_same_code(measured.arm, now):
-                    yield _kept(project, measured.name, now, chip, measured.record.size)
+            now = now_by_name.get(measured.name)
+            if isinstance(now, Arm) and validating.is_same_code(measured.arm, now):
+                yield _kept(project, measured.name, now, chip, measured.record.size)
 
 
 def _groups(items: Iterable[T]) -> Iterator[list[T]]:

@@ -26,6 +26,7 @@ from kernelexp.cli.arguments import parse_variants
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
+from kernelexp.model.arm import sound
 from kernelexp.project.problem import loader
 from kernelexp.system import device, toolchain
 
@@ -93,7 +94,7 @@ def arms(names: Sequence[str], size_name: str) -> Iterator[tuple[str, Callable[[
     torch.zeros(1, device="cuda")
     stream = torch.cuda.current_stream().cuda_stream
     kept: dict[str, Any] = {}
-    for item in (built.arm(variant) for variant in variants):
+    for item in map(sound, built):
         label = loaded.label(item)
         if item.build is None:
             raise SystemExit(f"{label}: {item.refused.sentence if item.refused else ''}")

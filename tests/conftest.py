@@ -130,8 +130,8 @@ def warm(hashed: Path, usual_tools: Toolchain, shared: Path) -> Path:
         points = [{"width": width, "order": "backward"} for width in (1, 2)]
         others = [loaded.variant("scale", None, point) for point in points]
         prepare.built(loaded, [*named, *others], Session(tools=usual_tools))
-        prepared = prepare.built(loaded, named, Session(tools=usual_tools))
-        prepare.emulated(loaded, prepared, Session(tools=usual_tools))
+        arms = prepare.built(loaded, named, Session(tools=usual_tools))
+        prepare.emulated(loaded, arms, Session(tools=usual_tools))
         return (root / build.CACHE).rename(done)
 
 

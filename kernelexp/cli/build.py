@@ -10,6 +10,7 @@ from kernelexp.cli import common
 from kernelexp.cli.arguments import parse_variants
 from kernelexp.cli.console import output, print_message
 from kernelexp.model import errors
+from kernelexp.model.arm import faults, without_fault
 from kernelexp.model.errors import UsageError
 
 
@@ -40,13 +41,15 @@ def show(
         variants = [experiment]
     wanted = parse_variants(loaded, variants or [], sets)
     with common.session(home, nvcc, limit) as session:
-        prepared = prepare.built(loaded, wanted, session)
-    arms = {loaded.label(variant): arm for variant, arm in prepared.named(wanted)}
-    for error in prepared.errors():
+        built = prepare.built(loaded, wanted, session)
+    arms = {loaded.label(arm): arm for arm in without_fault(built)}
+    found = faults(built)
+    for error in dict.fromkeys(map(str, found)):
         print_message(f"error: {error}")
     output("build", arms, builds.render(arms, verbose), json, markdown)
     refused = any(arm.refused for arm in arms.values())
-    raise typer.Exit(prepared.exit_code() or (errors.BUILD if refused else errors.OK))
+    code = errors.BUILD if refused else errors.OK
+    raise typer.Exit(found[0].exit_code if found else code)
 
 
 def write_ninja(

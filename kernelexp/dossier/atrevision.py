@@ -11,7 +11,7 @@ from kernelexp import project
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
-from kernelexp.model.arm import Arm
+from kernelexp.model.arm import Arm, sound
 from kernelexp.model.axes import AxisValue
 from kernelexp.model.errors import KernelexpError
 from kernelexp.model.variant import Variant
@@ -71,10 +71,10 @@ def _examine(
     there: Project, variant: Variant, session: Session, size: str
 ) -> tuple[Arm, tuple[Launch, ...]]:
     """Raises what keeps the variant from being examined."""
-    prepared = prepare.built(there, [variant], session)
+    arms = prepare.built(there, [variant], session)
     if session.emulate:
-        prepared = prepare.emulated(there, prepared, session)
-    arm = prepared.arm(variant)
+        arms = prepare.emulated(there, arms, session)
+    arm = sound(arms[0])
     if arm.build is None:
         return arm, ()
     point = Point(axes=variant.axes, arch=variant.arch, exports=arm.build.exports)

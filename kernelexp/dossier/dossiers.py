@@ -18,7 +18,7 @@ from kernelexp.facts import chips
 from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.judge.limits.case import Case
 from kernelexp.logs import profiles
-from kernelexp.model.arm import Arm, PublishedResult
+from kernelexp.model.arm import Arm, PublishedResult, sound
 from kernelexp.model.record import Profile, Record
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
@@ -79,12 +79,12 @@ def of_variants(
     Emulations are those that are kept, and taken now if the session emulates. Raises the fault
     that keeps a variant from being built or emulated.
     """
-    prepared = prepare.built(project, variants, session)
+    arms = prepare.built(project, variants, session)
     if session.emulate:
-        prepared = prepare.emulated(project, prepared, session)
+        arms = prepare.emulated(project, arms, session)
     return [
-        _of_arm(project, variant, prepared.arm(variant), item, session.tools.version)
-        for variant, item in zip(variants, recorded, strict=True)
+        _of_arm(project, variant, sound(arm), item, session.tools.version)
+        for variant, arm, item in zip(variants, arms, recorded, strict=True)
     ]
 
 

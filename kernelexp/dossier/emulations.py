@@ -16,7 +16,7 @@ from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.judge import agreement, verdict
 from kernelexp.model import errors
-from kernelexp.model.arm import Arm, Status
+from kernelexp.model.arm import Arm, Status, faults, without_fault
 from kernelexp.model.decoding import decode
 from kernelexp.model.errors import KernelexpError
 from kernelexp.model.variant import Variant
@@ -48,11 +48,11 @@ def emulate(
     for kernel in dict.fromkeys(item.kernel for item in variants):
         answer = consult.consult(project.root, kernel, timeout_s=session.limits.problem_s)
         consult.require_size(kernel, answer.sizes, how.size)
-    prepared = prepare.built(project, variants, session)
-    prepared = prepare.emulated(project, prepared, session, how=how)
+    arms = prepare.built(project, variants, session)
+    arms = prepare.emulated(project, arms, session, how=how)
     emulations = []
-    for variant, arm in prepared.named(variants):
-        label = project.label(variant)
+    for arm in without_fault(arms):
+        label = project.label(arm)
         if how.schedules is None:
             _note(project.root, arm, how.size)
         if not full:
@@ -73,7 +73,7 @@ def emulate(
         scaled = tuple(sound(scaled, taken))
         why = "" if scaled else "the launch did not run to its end, so that its counts are a part"
         emulations.append(Emulation(label=label, arm=arm, scaled=scaled, not_scaled=why))
-    return emulations, list({str(fault): fault for fault in prepared.faults.values()}.values())
+    return emulations, list({str(fault): fault for fault in faults(arms)}.values())
 
 
 class LatestEmulation(msgspec.Struct, frozen=True, kw_only=True):

@@ -383,7 +383,7 @@ def _take(
     def label(_: Arm) -> str:
         return f"{arm.kernel} at size {size!r}"
 
-    (evidence,) = emulated.take(project.root, [arm], size, limits, tell, label, isa=isa)
+    (evidence,) = emulated.take(project.root, [(arm, isa)], size, limits, tell, label)
     return evidence
 
 

@@ -10,7 +10,6 @@ import msgspec
 
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
-from kernelexp.evidence.build import Built
 from kernelexp.evidence.code import built as build_evidence
 from kernelexp.evidence.code import linked, resources
 from kernelexp.evidence.emulate import emulated as emulated_evidence
@@ -20,12 +19,19 @@ from kernelexp.evidence.measure.measured import SIZE
 from kernelexp.facts import arch
 from kernelexp.judge import contradiction, verdict
 from kernelexp.model import arm
-from kernelexp.model.arm import Arm, BuildEvidence, EmulatedEvidence, Isa, Verdict
+from kernelexp.model.arm import (
+    Arm,
+    ArmOrFault,
+    BuildEvidence,
+    EmulatedEvidence,
+    Isa,
+    Verdict,
+    sound,
+)
 from kernelexp.model.axes import spell_point
-from kernelexp.model.errors import OK, ConfigurationError, KernelexpError, UsageError
+from kernelexp.model.errors import ConfigurationError, KernelexpError, UsageError
 from kernelexp.model.limits import Limits
-from kernelexp.model.problem import Budget
-from kernelexp.model.variant import Variant
+from kernelexp.model.variant import Placed, Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from kernelexp.project.problem.config import Configured, configure
@@ -36,41 +42,8 @@ _AS_USUAL = EmulationOptions()
 _HERE = Local()
 
 
-class Prepared(msgspec.Struct, frozen=True, kw_only=True):
-    """Arms by the key of their variant; a variant that could not be examined has a fault instead.
-
-    A fault is the machine's or the project's: it says nothing of the variant.
-    """
-
-    arms: Mapping[str, Arm]
-    faults: Mapping[str, KernelexpError]
-
-    def arm(self, variant: Variant) -> Arm:
-        """Raises the variant's fault if it has one."""
-        if fault := self.fault(variant):
-            raise fault
-        return self.arms[key(variant)]
-
-    def fault(self, variant: Variant) -> KernelexpError | None:
-        return self.faults.get(key(variant))
-
-    def named(self, variants: Iterable[Variant]) -> list[tuple[Variant, Arm]]:
-        """Those of the variants that have an arm."""
-        return [
-            (variant, self.arms[key(variant)]) for variant in variants if key(variant) in self.arms
-        ]
-
-    def errors(self) -> list[str]:
-        """Returns the reasons why variants have no arm, each sentence once."""
-        return list(dict.fromkeys(map(str, self.faults.values())))
-
-    def exit_code(self) -> int:
-        """The exit code of the first fault."""
-        return next((fault.exit_code for fault in self.faults.values()), OK)
-
-
-def key(variant: Variant) -> str:
-    """A variant's name among others."""
+def key(variant: Placed) -> str:
+    """A variant's name among others, or an arm's."""
     return f"{variant.kernel}@{variant.arch}: {spell_point(variant.axes)}"
 
 
@@ -79,47 +52,57 @@ def built(
     variants: Sequence[Variant],
     session: Session,
     sizes: Collection[tuple[str, str]] = (),
-) -> Prepared:
+) -> list[ArmOrFault]:
     """Rules, build and build evidence of each variant; what the rules refuse is not built.
 
     `sizes` are kernels with sizes that their problems must have, or their variants have a fault.
     """
     distinct = {key(item): item for item in variants}
-    arms: dict[str, Arm] = {}
-    faults: dict[str, KernelexpError] = {}
-    rules: dict[str, _Rules] = {}
+    arms: dict[str, ArmOrFault] = {}
+    rules: dict[str, Facts] = {}
+    own_sizes: dict[str, Collection[str]] = {}
     for kernel in dict.fromkeys(item.kernel for item in distinct.values()):
-        own = [item for item in distinct.values() if item.kernel == kernel]
+        own = {name: item for name, item in distinct.items() if item.kernel == kernel}
         try:
             named = [size for other, size in sizes if other == kernel]
-            rules |= _ask(project, kernel, own, session.limits, named)
+            own_sizes[kernel], facts = _ask(project, own, session.limits, named)
+            rules |= facts
         except KernelexpError as error:
-            faults.update({key(item): error for item in own})
-    possible = []
+            arms |= dict.fromkeys(own, error)
+    possible: dict[str, Variant] = {}
     for name, known in rules.items():
-        variant = distinct[name]
-        if against := known.refused(variant):
-            arms[name] = msgspec.structs.replace(arm.begin(variant), refused=against)
+        if against := _refused(distinct[name], known):
+            arms[name] = msgspec.structs.replace(arm.begin(distinct[name]), refused=against)
         else:
-            possible.append(variant)
-    builds = _build(project, possible, session)
-    launching = [item for item in builds if item.ok and not item.variant.program]
-    launches = _launches(project, launching, rules, session.limits)
-    for variant, one in zip(possible, builds, strict=True):
-        name = key(variant)
+            possible[name] = distinct[name]
+    arms |= _build(project, possible, session)
+    compiled = {
+        name: one for name in possible if isinstance(one := arms[name], Arm) and not one.refused
+    }
+    launching = {name: one for name, one in compiled.items() if not possible[name].program}
+    launches = _launches(project, launching, own_sizes, session.limits)
+    for name, one in compiled.items():
         try:
-            arms[name] = _examine(project, one, rules[name], launches.get(name))
-            build.alike.note(project.root, arms[name], session.tools.version)
+            examined = _examine(project, one, possible[name], rules[name], launches.get(name))
+            build.alike.note(project.root, examined, session.tools.version)
+            arms[name] = examined
         except KernelexpError as error:
-            faults[name] = error
-    return Prepared(arms=arms, faults=faults)
+            arms[name] = error
+    return [arms[key(variant)] for variant in variants]
+
+
+def arm_of(project: Project, variant: Variant, session: Session) -> Arm:
+    """One variant, built; raises its fault."""
+    (arm_or_fault,) = built(project, [variant], session)
+    return sound(arm_or_fault)
 
 
 def refused(project: Project, variants: Sequence[Variant], limits: Limits) -> dict[str, Verdict]:
     """Returns the verdicts that rule out variants of one kernel before any build, by their keys;
     raises the kernel's fault."""
-    rules = _ask(project, variants[0].kernel, variants, limits)
-    verdicts = {key(variant): rules[key(variant)].refused(variant) for variant in variants}
+    own = {key(variant): variant for variant in variants}
+    _, rules = _ask(project, own, limits)
+    verdicts = {name: _refused(own[name], known) for name, known in rules.items()}
     return {name: against for name, against in verdicts.items() if against}
 
 
@@ -145,16 +128,18 @@ def refuse_programs(variants: Iterable[Variant], what: str) -> None:
 
 def _build(
     project: Project,
-    variants: Sequence[Variant],
+    variants: Mapping[str, Variant],
     session: Session,
-) -> list[Built]:
-    builts: dict[str, Built] = {}
+) -> dict[str, ArmOrFault]:
+    arms: dict[str, ArmOrFault] = {}
     for is_program in (False, True):
-        some = [variant for variant in variants if bool(variant.program) == is_program]
+        some = {
+            k: variant for k, variant in variants.items() if bool(variant.program) == is_program
+        }
         if some:
             own = build.build(
                 project.root,
-                some,
+                list(some.values()),
                 session.tools,
                 timeout_s=session.limits.build_s,
                 on_progress=session.on_progress,
@@ -162,119 +147,95 @@ def _build(
                 builder=None if is_program else session.executor.build,
                 slots=None if is_program else session.executor.slots,
             )
-            builts.update(zip(map(key, some), own, strict=True))
-    return [builts[key(variant)] for variant in variants]
+            arms |= zip(some, own, strict=True)
+    return arms
 
 
-class _Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts about a variant that are known before it is built."""
-
-    reasons: tuple[str, ...]
-    """Sentences of the kernel's own rules that it breaks."""
-    budget: Budget | None
-    where: str
-    """Where the budget comes from."""
-    sizes: tuple[str, ...]
-    """The names of the problem's sizes."""
-    failure: str = ""
-    """Why the host compiler could not read the kernel's config header."""
-
-    def refused(self, variant: Variant) -> Verdict | None:
-        """IMPOSSIBLE where they forbid the variant."""
-        return verdict.impossible(arch.find(variant.arch), self.reasons, self.budget)
+def _refused(variant: Variant, rules: Facts) -> Verdict | None:
+    """IMPOSSIBLE where what is known before the build forbids the variant."""
+    return verdict.impossible(arch.find(variant.arch), rules.reasons, rules.budget)
 
 
 def _ask(
     project: Project,
-    kernel: str,
-    variants: Sequence[Variant],
+    variants: Mapping[str, Variant],
     limits: Limits,
     sizes: Iterable[str] = (),
-) -> dict[str, _Rules]:
-    """Returns the rules of problem.py and config headers for a kernel's variants, by their keys.
+) -> tuple[Collection[str], dict[str, Facts]]:
+    """Returns the sizes of a kernel's problem, and the rules of problem.py and config headers for
+    variants of it, by their keys.
 
     A program has neither.
     """
-    if variants[0].program:
+    first = next(iter(variants.values()))
+    if first.program:
         for size in sizes:
             if size != SIZE:
-                raise UsageError(f"size {size}: {kernel} is a program, which has no problem.py.")
-        return {
-            key(variant): _Rules(reasons=(), budget=None, where="", sizes=())
-            for variant in variants
-        }
-    points = [Point(axes=variant.axes, arch=variant.arch) for variant in variants]
-    answer = consult.consult(project.root, kernel, points, timeout_s=limits.problem_s)
+                raise UsageError(
+                    f"size {size}: {first.kernel} is a program, which has no problem.py."
+                )
+        return (), dict.fromkeys(variants, Facts())
+    points = [Point(axes=variant.axes, arch=variant.arch) for variant in variants.values()]
+    answer = consult.consult(project.root, first.kernel, points, timeout_s=limits.problem_s)
     for size in sizes:
-        consult.require_size(kernel, answer.sizes, size)
-    facts = dict(zip(map(key, variants), answer.points, strict=True))
-    with_config = [variant for variant in variants if variant.config]
-    terms = [facts[key(variant)].terms for variant in with_config]
-    read = configure(project.root, with_config, terms)
-    configured = dict(zip(map(key, with_config), read, strict=True))
-    every = tuple(answer.sizes)
-    return {name: _merge(item, configured.get(name), every) for name, item in facts.items()}
+        consult.require_size(first.kernel, answer.sizes, size)
+    facts = dict(zip(variants, answer.points, strict=True))
+    with_config = {name: variant for name, variant in variants.items() if variant.config}
+    terms = [facts[name].terms for name in with_config]
+    read = configure(project.root, list(with_config.values()), terms)
+    for name, configured in zip(with_config, read, strict=True):
+        facts[name] = _merge(facts[name], configured)
+    return answer.sizes, facts
 
 
-def _merge(facts: Facts, configured: Configured | None, sizes: tuple[str, ...]) -> _Rules:
+def _merge(facts: Facts, configured: Configured) -> Facts:
     """problem.py's own budget goes before the header's."""
-    if configured is None or configured.failure:
-        failure = configured.failure if configured else ""
-        reasons, budget = facts.reasons, facts.budget
-        return _Rules(
-            reasons=reasons, budget=budget, where="budget()", sizes=sizes, failure=failure
-        )
-    return _Rules(
-        reasons=(*facts.reasons, *configured.refusals),
-        budget=facts.budget or configured.budget(),
-        sizes=sizes,
-        where="budget()" if facts.budget else "the config header, compiled for the host,",
+    if configured.failure:
+        return msgspec.structs.replace(facts, failure=configured.failure)
+    reasons = (*facts.reasons, *configured.refusals)
+    if facts.budget:
+        return msgspec.structs.replace(facts, reasons=reasons)
+    return msgspec.structs.replace(
+        facts,
+        reasons=reasons,
+        budget=configured.budget(),
+        budget_of="the config header, compiled for the host,",
     )
 
 
-def _examine(project: Project, one: Built, rules: _Rules, launches: _Launches | None) -> Arm:
-    """Raises the fault of a machine that could not build the variant, or of a launch() without
-    which nothing can be said of the build."""
-    if one.fault:
-        raise one.fault
-    variant = one.variant
-    begun = msgspec.structs.replace(
-        arm.begin(variant),
-        identity=one.identity,
-        flags=one.flags,
-        files=one.files,
-        headers=one.headers,
-    )
-    if not one.ok:
-        return msgspec.structs.replace(begun, build_log=one.log, refused=verdict.build_failed())
+def _examine(
+    project: Project, built: Arm, variant: Variant, rules: Facts, launches: _Launches | None
+) -> Arm:
+    """The arm with what its build shows; raises the fault of a launch() without which nothing can
+    be said of it."""
     if variant.program:
-        program_artefacts = build.program(project.root, one.identity)
+        program_artefacts = build.program(project.root, built.identity)
         return msgspec.structs.replace(
-            begun, program=linked.collect(variant.program, variant.arch, program_artefacts)
+            built, program=linked.collect(variant.program, variant.arch, program_artefacts)
         )
     known = {} if launches is None or isinstance(launches, KernelexpError) else launches
     try:
         evidence = build_evidence.collect(
-            variant, build.artefacts(project.root, one.identity), known
+            built, build.artefacts(project.root, built.identity), known
         )
     except ConfigurationError as error:
         raise (launches if isinstance(launches, KernelexpError) else error) from None
     refused = (
-        verdict.does_not_fit(arch.find(variant.arch), evidence)
-        or _contradiction(variant, rules, evidence)
-        or contradiction.of_launches(variant, known, evidence)
+        verdict.does_not_fit(arch.find(built.arch), evidence)
+        or _contradiction(built, rules, evidence)
+        or contradiction.of_launches(built, known, evidence)
     )
     launch = hashlib.sha256(msgspec.json.encode(known, order="sorted")).hexdigest() if known else ""
-    return msgspec.structs.replace(begun, build=evidence, refused=refused, launch=launch)
+    return msgspec.structs.replace(built, build=evidence, refused=refused, launch=launch)
 
 
-def _contradiction(variant: Variant, rules: _Rules, evidence: BuildEvidence) -> Verdict | None:
+def _contradiction(built: Arm, rules: Facts, evidence: BuildEvidence) -> Verdict | None:
     """BUILD_FAILED where what limits were judged by before the build is not what was built."""
     if rules.failure:
         return contradiction.verdict(
-            f"{variant.config}: the host compiler can't read it: {rules.failure}"
+            f"{built.config}: the host compiler can't read it: {rules.failure}"
         )
-    return contradiction.of_budget(variant, rules.where, rules.budget, evidence)
+    return contradiction.of_budget(built, rules.budget_of, rules.budget, evidence)
 
 
 _Launches: TypeAlias = "Mapping[str, Sequence[Launch]] | KernelexpError"
@@ -282,21 +243,27 @@ _Launches: TypeAlias = "Mapping[str, Sequence[Launch]] | KernelexpError"
 
 
 def _launches(
-    project: Project, builds: Sequence[Built], rules: Mapping[str, _Rules], limits: Limits
+    project: Project, built: Mapping[str, Arm], sizes: Mapping[str, Collection[str]], limits: Limits
 ) -> dict[str, _Launches]:
-    """Returns the launches of the variants that were built, by their keys."""
+    """Returns the launches of the arms that were built, by their keys, at each of their kernel's
+    sizes."""
     result: dict[str, _Launches] = {}
     points: dict[str, dict[str, Point]] = {}
-    for item in builds:
+    for name, one in built.items():
         try:
-            points.setdefault(item.variant.kernel, {})[key(item.variant)] = _point(project, item)
+            points.setdefault(one.kernel, {})[name] = _point(project, one)
         except KernelexpError as error:
-            result[key(item.variant)] = error
+            result[name] = error
     for kernel, group in points.items():
-        sizes, outcome = rules[next(iter(group))].sizes, list(group.values())
+        asked = list(group.values())
         try:
             answer = consult.consult(
-                project.root, kernel, outcome, sizes, timeout_s=limits.problem_s, separately=True
+                project.root,
+                kernel,
+                asked,
+                sizes[kernel],
+                timeout_s=limits.problem_s,
+                separately=True,
             )
         except KernelexpError as error:
             result |= dict.fromkeys(group, error)
@@ -308,46 +275,47 @@ def _launches(
     return result
 
 
-def _point(project: Project, one: Built) -> Point:
-    exports = resources.read_exports(build.artefacts(project.root, one.identity).cubin)
-    return Point(axes=one.variant.axes, arch=one.variant.arch, exports=exports)
+def _point(project: Project, built: Arm) -> Point:
+    exports = resources.read_exports(build.artefacts(project.root, built.identity).cubin)
+    return Point(axes=built.axes, arch=built.arch, exports=exports)
 
 
 def emulated(
     project: Project,
-    prepared: Prepared,
+    arms: Sequence[ArmOrFault],
     session: Session,
     how: EmulationOptions = _AS_USUAL,
-) -> Prepared:
+) -> list[ArmOrFault]:
     """Adds the evidence of emulation to the arms, and refuses those that it rules out.
 
     PTX decides, if it is executed; what prevents only the SASS from being executed is in its
     evidence.
     """
-    built = {k: entry for k, entry in prepared.arms.items() if entry.build and not entry.refused}
+    built = {key(x): x for x in arms if isinstance(x, Arm) and x.build and not x.refused}
     isas = {
         name: how.isas[:1] if emulated_evidence.is_cubin(entry) else how.isas
         for name, entry in built.items()
     }
     wanted = [(name, isa) for isa in how.isas for name in built if isa in isas[name]]
-    taken = emulated_evidence.take_each(
+    taken = emulated_evidence.take(
         project.root,
-        [emulated_evidence.want(built[name], isa, how.size, how.schedules) for name, isa in wanted],
+        [(built[name], isa) for name, isa in wanted],
+        how.size,
         session.limits,
         session.on_progress,
         project.label,
+        how.schedules,
         session.executor.emulate,
         session.executor.slots,
     )
     by_isa = dict(zip(wanted, taken, strict=True))
-    arms, faults = dict(prepared.arms), dict(prepared.faults)
+    executed: dict[str, ArmOrFault] = {}
     for name, item in built.items():
         try:
-            arms[name] = _executed(item, {isa: by_isa[name, isa] for isa in isas[name]}, how)
+            executed[name] = _executed(item, {isa: by_isa[name, isa] for isa in isas[name]}, how)
         except KernelexpError as error:
-            del arms[name]
-            faults[name] = error
-    return Prepared(arms=arms, faults=faults)
+            executed[name] = error
+    return [executed.get(key(x), x) if isinstance(x, Arm) else x for x in arms]
 
 
 def _executed(

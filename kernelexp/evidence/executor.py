@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from kernelexp.evidence import build
-from kernelexp.evidence.build import Built, Plan
+from kernelexp.evidence.build import Plan
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
 from kernelexp.evidence.measure import measured
@@ -17,6 +17,7 @@ from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.evidence.measure.programs import measured_programs
 from kernelexp.evidence.measure.programs.measured_programs import ProgramQuestion
 from kernelexp.logs import surroundings
+from kernelexp.model.arm import ArmOrFault
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.model.measurement import Device, Gpus, Measurement
 from kernelexp.model.progress import OnProgress
@@ -30,8 +31,8 @@ class Executor(Protocol):
     def slots(self) -> int | None:
         """Pieces at once, of building and emulating; None: as many as this machine has cores."""
 
-    def build(self, plan: Plan) -> Built:
-        """Leaves the build in the project's cache; a fault of a machine is in the answer."""
+    def build(self, plan: Plan) -> ArmOrFault:
+        """Leaves the build in the project's cache; a fault of a machine is the answer."""
 
     def emulate(self, job: EmulationJob) -> Emulated:
         """Raises what isolated.call raises."""
@@ -63,7 +64,7 @@ class Local:
         self._changed = threading.Condition()
         self._busy: set[str] = set()
 
-    def build(self, plan: Plan) -> Built:
+    def build(self, plan: Plan) -> ArmOrFault:
         return build.build_one(plan)
 
     def emulate(self, job: EmulationJob) -> Emulated:

@@ -6,14 +6,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from kernelexp.model.arm import BuildEvidence, Status, Verdict
+from kernelexp.model.arm import Arm, BuildEvidence, Status, Verdict
 from kernelexp.model.problem import Budget
-from kernelexp.model.variant import Variant
 from warpsim.launch import Launch, main_launch
 
 
 def of_budget(
-    variant: Variant, where: str, budget: Budget | None, evidence: BuildEvidence
+    arm: Arm, where: str, budget: Budget | None, evidence: BuildEvidence
 ) -> Verdict | None:
     """`where` is what the budget comes from, for the sentence."""
     for name in ("threads", "dynamic_smem_bytes", "cluster", "tmem_columns"):
@@ -21,22 +20,22 @@ def of_budget(
         computed = evidence.exports.get(name, predicted)
         if predicted is not None and predicted != computed:
             return verdict(
-                f"variants/{variant.kernel}: {where} says {predicted:,} {name}, "
-                f"{variant.source} exports {computed:,}: correct the one that is wrong."
+                f"variants/{arm.kernel}: {where} says {predicted:,} {name}, "
+                f"{arm.source} exports {computed:,}: correct the one that is wrong."
             )
     return None
 
 
 def of_launches(
-    variant: Variant, launches: Mapping[str, Sequence[Launch]], evidence: BuildEvidence
+    arm: Arm, launches: Mapping[str, Sequence[Launch]], evidence: BuildEvidence
 ) -> Verdict | None:
     """The launches by the name of their size."""
     for size, job in launches.items():
         for name, item, exported in _pairs(main_launch(job), evidence.exports):
             if item != exported:
                 return verdict(
-                    f"variants/{variant.kernel}/problem.py: launch() asks for {item:,} {name} at "
-                    f"size {size!r}, {variant.source} exports {exported:,}: correct the one that "
+                    f"variants/{arm.kernel}/problem.py: launch() asks for {item:,} {name} at "
+                    f"size {size!r}, {arm.source} exports {exported:,}: correct the one that "
                     "is wrong."
                 )
     return None

@@ -15,6 +15,7 @@ from kernelexp.evidence.measure.job import ArmJob, Job
 from kernelexp.evidence.measure.measure import measure
 from kernelexp.judge.statistics import rates
 from kernelexp.judge.statistics.rates import Rates
+from kernelexp.model.arm import Arm
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.model.measurement import Measurement, Options, Role, TimedArm
 from kernelexp.model.progress import OnProgress
@@ -183,8 +184,8 @@ def _built_knob(device: str | None, nvcc: str | None) -> Iterator[Knob]:
         variant = Variant(kernel="knob", arch=target.arch, source=source, axes={})
         tools = toolchain.find(nvcc, root / build.CACHE)
         (built,) = build.build(root, [variant], tools)
-        if not built.ok:
-            why = built.fault or built.log
+        if not isinstance(built, Arm) or built.refused:
+            why = built.build_log if isinstance(built, Arm) else built
             raise EnvironmentFault(f"the calibration kernel does not build on this machine: {why}")
         cubin = build.artefacts(root, built.identity).cubin
         yield Knob(problem=str(problem), cubin=str(cubin), arch=target.arch)

@@ -13,13 +13,12 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.dossier.prepare import Prepared
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
 from kernelexp.evidence.executor import Local
 from kernelexp.model import arm, names
-from kernelexp.model.arm import Arm, Status, Verdict
+from kernelexp.model.arm import Arm, ArmOrFault, Status, Verdict, sound
 from kernelexp.model.errors import ConfigurationError, UsageError
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.record import Record
@@ -79,12 +78,12 @@ def evaluate(
     settings = msgspec.structs.replace(settings, keep=False)
     own = runner.share(project, project.root, session, settings=settings)
     against = against or variant
-    baseline = runner.examine(own, [against]).arm(against)
+    baseline = sound(runner.examine(own, [against])[0])
     with _in_place(project, variant, source) as changed:
         there = msgspec.structs.replace(own, project=changed)
         if hostile:
             there = _confine(there, project.root)
-        candidate = _judged(runner.examine(there, [variant]), variant)
+        candidate = _judged(runner.examine(there, [variant])[0], variant)
     arms = [baseline, candidate]
     experiment = _experiment(project, against, variant)
     outcome = conclusion.conclude(own, NAME, experiment, arms, timing.take(own, arms))
@@ -97,21 +96,20 @@ def evaluate(
     )
 
 
-def _judged(prepared: Prepared, variant: Variant) -> Arm:
+def _judged(examined: ArmOrFault, variant: Variant) -> Arm:
     """The text's arm. What keeps it from being examined is the text's doing, where the project's
     own source was examined with the same problem.py: a verdict, and no fault of that."""
-    fault = prepared.fault(variant)
-    if fault is None:
-        return prepared.arm(variant)
-    words = str(fault)
-    if isinstance(fault, ConfigurationError):
+    if isinstance(examined, Arm):
+        return examined
+    words = str(examined)
+    if isinstance(examined, ConfigurationError):
         status, reason = Status.INCORRECT, "does_not_fit_problem"
     elif "had not ended after" in words:
         status, reason = Status.TIMED_OUT, "emulation_limit"
     elif "MemoryError" in words:
         status, reason = Status.IMPOSSIBLE, "memory"
     else:
-        raise fault
+        raise examined
     refused = Verdict(status=status, reason=reason, sentence=words)
     return msgspec.structs.replace(arm.begin(variant), refused=refused)
 

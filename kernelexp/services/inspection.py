@@ -23,7 +23,7 @@ from kernelexp.facts.accesses import Access
 from kernelexp.facts.counters import PTX
 from kernelexp.judge.instructions import InstructionCounts
 from kernelexp.logs import profiles
-from kernelexp.model.arm import Arm, Isa
+from kernelexp.model.arm import Arm, Isa, faults, without_fault
 from kernelexp.model.errors import KernelexpError
 from kernelexp.model.record import Profile
 from kernelexp.model.variant import Variant
@@ -126,14 +126,11 @@ def look(
     Without `emulate`, what was executed is counted where an emulation is kept.
     """
     prepare.refuse_programs(variants, "an inspection")
-    prepared = prepare.built(project, variants, session)
+    arms = prepare.built(project, variants, session)
     if session.emulate:
-        prepared = prepare.emulated(project, prepared, session)
-    inspections = [
-        _look(project, project.label(variant), arm, session)
-        for variant, arm in prepared.named(variants)
-    ]
-    return inspections, list(dict.fromkeys(prepared.faults.values()))
+        arms = prepare.emulated(project, arms, session)
+    inspections = [_look(project, project.label(arm), arm, session) for arm in without_fault(arms)]
+    return inspections, faults(arms)
 
 
 def _look(project: Project, label: str, arm: Arm, session: Session) -> Inspection:

@@ -12,7 +12,7 @@ from kernelexp.dossier.session import Session
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.pattern_worker import Patterned
 from kernelexp.evidence.emulate.roles import read_texts
-from kernelexp.model.arm import Arm, Isa
+from kernelexp.model.arm import Arm, Isa, faults, without_fault
 from kernelexp.model.errors import KernelexpError
 from kernelexp.model.limits import Limits
 from kernelexp.model.variant import Variant
@@ -54,12 +54,12 @@ def look(
     for kernel in dict.fromkeys(variant.kernel for variant in variants):
         answer = consult.consult(project.root, kernel, timeout_s=session.limits.problem_s)
         consult.require_size(kernel, answer.sizes, size)
-    prepared = prepare.built(project, variants, session)
+    arms = prepare.built(project, variants, session)
     pictures = [
-        _picture(project, project.label(variant), arm, size, session.limits)
-        for variant, arm in prepared.named(variants)
+        _picture(project, project.label(arm), arm, size, session.limits)
+        for arm in without_fault(arms)
     ]
-    return pictures, list(dict.fromkeys(prepared.faults.values()))
+    return pictures, faults(arms)
 
 
 def _picture(project: Project, label: str, arm: Arm, size: str, limits: Limits) -> MemoryPicture:

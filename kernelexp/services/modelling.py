@@ -18,7 +18,7 @@ from kernelexp.judge import modelled_pairs
 from kernelexp.judge.statistics import modelled as judge
 from kernelexp.judge.statistics.modelled import ModelledChange
 from kernelexp.logs import profiles
-from kernelexp.model.arm import Arm
+from kernelexp.model.arm import Arm, sound
 from kernelexp.model.errors import KernelexpError, UsageError
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.modelled import ModelledRun, ModelledTime
@@ -102,11 +102,12 @@ def times(
                 f"{project.label(item)}: no time is modelled for {item.arch}, only for "
                 f"{', '.join(CHIPS)}."
             )
-    prepared = prepare.built(project, variants, session)
     result = []
-    faults = list(prepared.faults.values())
-    for variant, arm in prepared.named(variants):
+    faults = []
+    arms = prepare.built(project, variants, session)
+    for variant, one in zip(variants, arms, strict=True):
         try:
+            arm = sound(one)
             time = _model(project, variant, arm, session, size, trace, chip)
         except KernelexpError as fault:
             faults.append(fault)

@@ -21,7 +21,7 @@ from kernelexp.evidence.profile.take import ProfileSettings
 from kernelexp.judge import samebuild, verdict
 from kernelexp.logs import profiles, records, surroundings
 from kernelexp.model import arm, errors
-from kernelexp.model.arm import Arm, BuildEvidence, ProfiledEvidence, Verdict
+from kernelexp.model.arm import Arm, BuildEvidence, ProfiledEvidence, Verdict, sound
 from kernelexp.model.errors import KernelexpError, UsageError
 from kernelexp.model.progress import Step
 from kernelexp.model.record import Profile
@@ -60,18 +60,18 @@ def profile(
     """
     prepare.refuse_programs(variants, "a profile")
     take.find_gpu(settings.device)
-    prepared = prepare.built(
-        project, variants, session, [(item.kernel, settings.size) for item in variants]
-    )
     distinct = list({prepare.key(item): item for item in variants}.values())
+    arms = prepare.built(
+        project, distinct, session, [(item.kernel, settings.size) for item in distinct]
+    )
     done = []
-    for number, variant in enumerate(distinct):
+    for number, (variant, examined) in enumerate(zip(distinct, arms, strict=True)):
         label = project.label(variant)
         if session.on_progress:
             step = Step(phase="profiling", done=number, total=len(distinct), now=label)
             session.on_progress(step)
         try:
-            built = prepared.arm(variant)
+            built = sound(examined)
             if built.refused:
                 done.append(_refused(label, built.refused))
                 continue
@@ -92,7 +92,7 @@ def _refused(label: str, refused: Verdict) -> Profiling:
 def build_of(project: Project, variant: Variant, session: Session) -> BuildEvidence | None:
     """The variant's build, made now or recorded; None where neither is to be had."""
     try:
-        return prepare.built(project, [variant], session).arm(variant).build
+        return prepare.arm_of(project, variant, session).build
     except KernelexpError:
         return recorded_build(project, variant)
 

@@ -120,28 +120,24 @@ def _emulate(
     baseline, candidates = past.variants(experiment)
     variants = dict(zip(record.names, (baseline, *candidates), strict=True))
     prepare.refuse_programs(variants.values(), "an emulation")
-    prepared = prepare.built(past, list(variants.values()), session)
+    built = prepare.built(past, list(variants.values()), session)
     left_out: dict[str, str] = {}
     same: dict[str, Arm] = {}
-    for (name, variant), then in zip(variants.items(), record.arms, strict=True):
-        if fault := prepared.fault(variant):
-            left_out[name] = str(fault)
-        elif why := _differs(then, prepared.arm(variant), record, session.tools):
+    for name, then, arm in zip(variants, record.arms, built, strict=True):
+        if isinstance(arm, KernelexpError):
+            left_out[name] = str(arm)
+        elif why := _differs(then, arm, record, session.tools):
             left_out[name] = why
         else:
-            same[name] = prepared.arm(variant)
-    keys = {prepare.key(variants[name]): name for name in same}
-    wanted = msgspec.structs.replace(
-        prepared, arms={key: same[name] for key, name in keys.items()}, faults={}
-    )
-    taken = prepare.emulated(past, wanted, session)
-    left_out |= {keys[key]: str(fault) for key, fault in taken.faults.items()}
+            same[name] = arm
+    taken = dict(zip(same, prepare.emulated(past, list(same.values()), session), strict=True))
+    left_out |= {name: str(x) for name, x in taken.items() if isinstance(x, KernelexpError)}
     arms = {
         name: RecountedArm(
-            identity=then.identity, emulated=arm.emulated, emulated_sass=arm.emulated_sass
+            identity=then.identity, emulated=now.emulated, emulated_sass=now.emulated_sass
         )
         for name, then in zip(record.names, record.arms, strict=True)
-        if name in same and (arm := taken.arms.get(prepare.key(variants[name]))) and arm.emulated
+        if isinstance(now := taken.get(name), Arm) and now.emulated
     }
     if not arms:
         raise UsageError(" ".join(dict.fromkeys(left_out.values())) or "no arm was built.")

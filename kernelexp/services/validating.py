@@ -186,14 +186,13 @@ def _model(
         except UsageError as fault:
             missing[name] = str(fault)
     # All at once, as the builds of a kernel wait for those of another call.
-    prepared = prepare.built(project, list(variants.values()), session)
+    built = prepare.built(project, list(variants.values()), session)
+    arms = dict(zip(variants, built, strict=True))
 
     def one(name: str) -> ModelledTime | str:
-        measured, variant = wanted[name], variants[name]
-        try:
-            now = prepared.arm(variant)
-        except KernelexpError as fault:
-            return str(fault)
+        measured, variant, now = wanted[name], variants[name], arms[name]
+        if isinstance(now, KernelexpError):
+            return str(now)
         if now.build and not is_same_code(measured.arm, now):
             return "its code has changed since."
         size = measured.record.size

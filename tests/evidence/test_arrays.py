@@ -65,7 +65,7 @@ def accumulating(
     edit(root / "variants/scale/problem.py", *PROBLEM)
     loaded = project.load(root)
     variant = loaded.variant("scale", "sm_90a")
-    return root, prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
+    return root, prepare.arm_of(loaded, variant, Session(tools=tools))
 
 
 def evidence(accumulating: tuple[Path, Arm], *edits: tuple[str, str]) -> EmulatedEvidence:

@@ -22,6 +22,7 @@ from kernelexp.evidence.measure import doubts
 from kernelexp.judge.verdict import emulated as judge
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, EmulatedEvidence, Status
+from kernelexp.model.axes import spell_point
 from kernelexp.model.errors import ConfigurationError, EnvironmentFault
 from kernelexp.model.limits import Limits
 from kernelexp.model.measurement import ArrayResult
@@ -49,7 +50,7 @@ class Home(NamedTuple):
 def built(root: Path, tools: Toolchain) -> Home:
     loaded = project.load(root)
     variant = loaded.variant("scale", "sm_90a")
-    arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
+    arm = prepare.arm_of(loaded, variant, Session(tools=tools))
     assert arm.build
     return Home(root, arm)
 
@@ -59,6 +60,15 @@ def home(tmp_path_factory: pytest.TempPathFactory, tools: Toolchain) -> Home:
     """For tests that change problem.py alone."""
     root = Path(shutil.copytree(ROOT / "tests/projects/scale", tmp_path_factory.mktemp("b") / "s"))
     return built(root, tools)
+
+
+def take(
+    root: Path, arms: list[Arm], limits: Limits
+) -> list[EmulatedEvidence | errors.KernelexpError]:
+    wanted = [(arm, "ptx") for arm in arms]
+    return emulated.take(
+        root, wanted, emulated.SIZE, limits, None, lambda arm: spell_point(arm.axes)
+    )
 
 
 def emulate_with(root: Path, home: Home) -> EmulatedEvidence:
@@ -190,16 +200,16 @@ def test_evidence_is_kept_beside_the_build(
     scale: Path, tools: Toolchain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, arm = built(scale, tools)
-    first = emulated.take(scale, [arm], "emulated", Limits())
+    first = take(scale, [arm], Limits())
     monkeypatch.setattr("sys.executable", "/nowhere/python")
-    assert emulated.take(scale, [arm], "emulated", Limits()) == first
+    assert take(scale, [arm], Limits()) == first
 
 
 def test_every_line_is_kept_beside_the_build_and_few_in_the_evidence(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, arm = home.copy(tmp_path), home.arm
-    (result,) = emulated.take(root, [arm], "emulated", Limits())
+    (result,) = take(root, [arm], Limits())
     assert isinstance(result, EmulatedEvidence)
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     lines = emulated.lines(root, arm, "emulated", Limits(), "scale")
@@ -211,7 +221,7 @@ def test_every_line_is_kept_beside_the_build_and_few_in_the_evidence(
 
 def test_lines_that_were_lost_are_emulated_again(home: Home, tmp_path: Path) -> None:
     root, arm = home.copy(tmp_path), home.arm
-    emulated.take(root, [arm], "emulated", Limits())
+    take(root, [arm], Limits())
     (kept,) = root.glob(".kernelexp/build/*/lines-*.json")
     before = kept.read_bytes()
     kept.unlink()
@@ -221,10 +231,10 @@ def test_lines_that_were_lost_are_emulated_again(home: Home, tmp_path: Path) -> 
 
 def test_kept_evidence_that_was_altered_is_not_believed(home: Home, tmp_path: Path) -> None:
     root, arm = home.copy(tmp_path), home.arm
-    first = emulated.take(root, [arm], "emulated", Limits())
+    first = take(root, [arm], Limits())
     (kept,) = root.glob(".kernelexp/build/*/emulated-*.json")
     kept.write_text('{"size":"emulated"}')
-    (again,) = emulated.take(root, [arm], "emulated", Limits())
+    (again,) = take(root, [arm], Limits())
     assert isinstance(again, EmulatedEvidence)
     assert isinstance(first[0], EmulatedEvidence)
     assert again.counters == first[0].counters
@@ -308,12 +318,12 @@ def test_a_crash_in_the_reference_ends_a_run_with_2(scale: Path, kx: Kx) -> None
 
 def test_a_reference_and_an_emulation_have_limits_of_their_own(cold: Path, home: Home) -> None:
     shutil.copytree(home.root / ".kernelexp", cold / ".kernelexp", dirs_exist_ok=True)
-    (fault,) = emulated.take(cold, [home.arm], "emulated", Limits(emulation_s=0.001))
+    (fault,) = take(cold, [home.arm], Limits(emulation_s=0.001))
     assert isinstance(fault, EnvironmentFault)
     assert str(fault).startswith("width=1, order=forward: the emulation had not ended after 0.001s")
     assert "--limit emulation=0.002s" in str(fault)
     change(cold, ROWS, f"import time; time.sleep(99); {ROWS}")
-    (fault,) = emulated.take(cold, [home.arm], "emulated", Limits(problem_s=5.0))
+    (fault,) = take(cold, [home.arm], Limits(problem_s=5.0))
     assert isinstance(fault, ConfigurationError)
     assert ":23: reference() had not returned after 5s" in str(fault)
 
@@ -365,7 +375,7 @@ def test_evidence_is_kept_of_no_problem_py_that_changed_meanwhile(scale: Path, h
     strict, loose = "rtol=2**-24", "rtol=2**-10"
     edited = f"Path(__file__).write_text(Path(__file__).read_text().replace({strict!r}, {loose!r}))"
     change(scale, ROWS, f"from pathlib import Path; {edited}; {ROWS}")
-    (fault,) = emulated.take(scale, [home.arm], "emulated", Limits())
+    (fault,) = take(scale, [home.arm], Limits())
     assert str(fault).startswith("variants/scale/problem.py changed while ")
     assert emulated.find(scale, home.arm) is None
 
@@ -375,7 +385,7 @@ def test_a_reference_without_an_end_is_no_emulation_s_fault(scale: Path, home: H
     shutil.copytree(home.root / ".kernelexp", scale / ".kernelexp", dirs_exist_ok=True)
     endless = ROWS.replace("* FACTOR", "[:0]")
     change(scale, ROWS, f"while True: {endless}")
-    (fault,) = emulated.take(scale, [home.arm], "emulated", Limits(problem_s=5.0))
+    (fault,) = take(scale, [home.arm], Limits(problem_s=5.0))
     assert isinstance(fault, ConfigurationError)
     assert "with --limit problem=10s" in str(fault)
 
@@ -437,7 +447,7 @@ def test_a_wrong_element_beside_others_that_vary_is_found_under_every_schedule(
 def test_other_schedules_are_emulated_anew_and_kept(home: Home, tmp_path: Path) -> None:
     root, arm = home.copy(tmp_path), home.arm
     schedules = first_schedules(4)
-    (result,) = emulated.take(root, [arm], "emulated", Limits(), schedules=schedules)
+    (result,) = take(root, [arm], Limits(), schedules=schedules)
     assert isinstance(result, EmulatedEvidence)
     assert result.schedules == tuple(map(str, schedules))
     assert emulated.find(root, arm, "emulated") is None

@@ -142,7 +142,7 @@ def test_lines_are_those_that_ncu_shows_on_its_source_page(tools: Toolchain) -> 
     # ncu shows an instruction at its own line, and at each line that it was inlined at.
     loaded = project.load(ROOT)
     variant = loaded.variant("transpose", "sm_90a", {"layout": "plain"})
-    arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
+    arm = prepare.arm_of(loaded, variant, Session(tools=tools))
     artefacts = build.artefacts(ROOT, arm.identity)
     result = sass_lines.read(artefacts.cubin, artefacts.sass, "transpose")
     with (DATA / "lines-transpose-plain.csv").open() as file:

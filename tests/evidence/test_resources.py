@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from compilers import build_each
 
 from kernelexp import project
 from kernelexp.evidence import build
@@ -22,11 +23,9 @@ def collect(
     source = root / "variants/scale/scale.cu"
     assert edit[0] in source.read_text()
     source.write_text(source.read_text().replace(*edit))
-    (built,) = build.build(root, [project.load(root).variant("scale", "sm_90a")], tools)
+    (built,) = build_each(root, [project.load(root).variant("scale", "sm_90a")], tools)
     assert built.ok, built.log
-    return evidence_built.collect(
-        built.variant, build.artefacts(root, built.identity), launches or {}
-    )
+    return evidence_built.collect(built.arm, build.artefacts(root, built.identity), launches or {})
 
 
 def test_static_shared_memory_is_what_the_source_declares(scale: Path, tools: Toolchain) -> None:

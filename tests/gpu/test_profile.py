@@ -178,7 +178,7 @@ def test_a_report_is_imported_as_its_pages_are(root, tmp_path, monkeypatch):
     loaded = project.load(root)
     variant = loaded.variant("transpose", "sm_90a", {})
     tools = toolchain.find(None, root / ".kernelexp")
-    arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
+    arm = prepare.arm_of(loaded, variant, Session(tools=tools))
     taken = take.take(root, arm, FEW, Limits(), programs.find())
     imported = imports.read([kept])
     assert imported.evidence.figures == taken.evidence.figures

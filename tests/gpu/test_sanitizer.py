@@ -15,6 +15,7 @@ from kernelexp import project
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
+from kernelexp.model.arm import sound
 from kernelexp.system import toolchain
 
 CHECKS = (
@@ -50,7 +51,7 @@ def jobs(request, tmp_path_factory):
         if variant.axes.get("sync_policy") != "none"  # a race, and known to be one
     ]
     tools = toolchain.find(None, ROOT / build.CACHE)
-    arms = prepare.built(loaded, variants, Session(tools=tools)).arms.values()
+    arms = map(sound, prepare.built(loaded, variants, Session(tools=tools)))
     result = [
         launch_each.LaunchJob(
             root=str(loaded.root),

@@ -62,7 +62,7 @@ class Large(NamedTuple):
     def source(self) -> Source:
         loaded, variant = _project(), self.variant
         tools = toolchain.find(None, ROOT / build.CACHE)
-        arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
+        arm = prepare.arm_of(loaded, variant, Session(tools=tools))
         assert arm.build is not None, arm.build_log
         ptx = build.artefacts(ROOT, arm.identity).ptx.read_text()
         entry = next(f.name for f in parse(ptx).functions.values() if f.entry)

@@ -19,7 +19,7 @@ def test_a_gate_judges_an_arm_by_the_counts_that_the_page_shows(
 ) -> None:
     loaded = project.load(scale)
     variant = loaded.variant("scale", "sm_90a", {"width": 4})
-    arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
+    arm = prepare.arm_of(loaded, variant, Session(tools=tools))
     counts = inspection.counts(scale, arm)
     (result,), faults = inspection.look(
         loaded, [variant], Session(tools=tools, limits=Limits(), emulate=False)

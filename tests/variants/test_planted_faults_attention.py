@@ -72,7 +72,7 @@ def test_a_fault_is_found_by_its_name(fault: Fault, tmp_path: Path, tools: Toolc
     variant = loaded.variant(
         "flash_attention_hopper", "sm_90a", {"block_n": 64, "ctas": "persistent"}
     )
-    arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
+    arm = prepare.arm_of(loaded, variant, Session(tools=tools))
     assert arm.build, arm.build_log
     output = emulate(
         jobs.emulation(tmp_path, arm, "emulated", consult.limit(), LIMIT),

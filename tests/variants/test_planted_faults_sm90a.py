@@ -109,7 +109,7 @@ def test_a_fault_is_found_by_its_name(fault: Fault, tmp_path: Path, tools: Toolc
     source.write_text(source.read_text().replace(fault.right, fault.wrong))
     loaded = project.load(tmp_path)
     variant = loaded.variant("patch_embed_gemm", "sm_90a", fault.point)
-    arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
+    arm = prepare.arm_of(loaded, variant, Session(tools=tools))
     assert arm.build, arm.build_log
     output = emulate(
         jobs.emulation(tmp_path, arm, "uneven", consult.limit(), LIMIT), isolated.Watch(sys.stderr)

@@ -9,7 +9,7 @@ from kernelexp import project
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.facts.arch import ARCHITECTURES
-from kernelexp.model.arm import Arm, Status
+from kernelexp.model.arm import Arm, Status, sound
 from kernelexp.services.check import gates
 from kernelexp.system.toolchain import Toolchain
 
@@ -22,8 +22,8 @@ VARIANTS = gates.named_variants(PROJECT)
 
 @pytest.fixture(scope="session")
 def arms(tools: Toolchain) -> dict[str, Arm]:
-    prepared = prepare.built(PROJECT, list(VARIANTS.values()), Session(tools=tools))
-    return {label: prepared.arm(variant) for label, variant in VARIANTS.items()}
+    arms = prepare.built(PROJECT, list(VARIANTS.values()), Session(tools=tools))
+    return dict(zip(VARIANTS, map(sound, arms), strict=True))
 
 
 @pytest.mark.parametrize("label", VARIANTS)

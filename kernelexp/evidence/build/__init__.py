@@ -10,7 +10,6 @@ from kernelexp.evidence.build.planning import Plan, compiler_flags
 from kernelexp.evidence.build.service import (
     LIMIT_S,
     Builder,
-    Built,
     build,
     build_one,
     compilers_s,
@@ -32,7 +31,6 @@ __all__ = [
     "LIMIT_S",
     "Artefacts",
     "Builder",
-    "Built",
     "Diagnostic",
     "Plan",
     "ProgramArtefacts",

@@ -25,6 +25,9 @@ from kernelexp.evidence.build import (
 from kernelexp.evidence.build.dependencies import CachedCompilation, Files
 from kernelexp.evidence.build.planning import Plan
 from kernelexp.evidence.build.steps import DoesNotBuild
+from kernelexp.judge import verdict
+from kernelexp.model import arm
+from kernelexp.model.arm import Arm, ArmOrFault
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.model.progress import OnProgress, Step
 from kernelexp.model.variant import Variant
@@ -40,27 +43,8 @@ _PACKAGE = "/".join(("", *toolchain.HEADERS.parts[-3:], ""))
 """Of the paths of kernelexp's own headers, wherever it is installed."""
 
 
-class Built(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of building one variant."""
-
-    variant: Variant
-    identity: str
-    files: dict[str, str]
-    """SHA-256 of each file of the project that it is made from, by path from the root."""
-    headers: dict[str, str]
-    """SHA-256 of each of kernelexp's own headers that it is made from, by name."""
-    flags: tuple[str, ...]
-    ok: bool
-    log: str
-    """The compiler's words: warnings, or why it does not build, after the name of the tool."""
-    cached: bool
-    """Nothing had to be compiled."""
-    fault: EnvironmentFault | None = None
-    """The machine failed at this variant: nothing is known of it."""
-
-
-Builder: TypeAlias = Callable[[Plan], Built]
-"""Builds one variant, from any thread."""
+Builder: TypeAlias = Callable[[Plan], ArmOrFault]
+"""Builds one variant, from any thread. A machine that fails at it is a fault in the arm's place."""
 
 
 def build(
@@ -72,8 +56,9 @@ def build(
     on_progress: OnProgress | None = None,
     builder: Builder | None = None,
     slots: int | None = None,
-) -> list[Built]:
-    """Builds what is not built yet, in parallel; one that fails is `not ok`, the rest go on.
+) -> list[ArmOrFault]:
+    """Builds what is not built yet, in parallel; one that the compiler refuses is refused with its
+    words, and the rest go on.
 
     `timeout_s` is for each step of each build; `builder` builds one, `slots` at once: here, in as
     many processes as there are cores, where nothing else is said. Raises ConfigurationError for a
@@ -90,7 +75,7 @@ def build(
     except OSError as error:
         raise _as_fault(error) from None
     return [
-        msgspec.structs.replace(builds[plan.key], variant=variant)
+        _of_variant(builds[plan.key], variant)
         for plan, variant in zip(plans, variants, strict=True)
     ]
 
@@ -105,7 +90,12 @@ def make_plans(
     return planning.make(root, variants, tools, timeout_s)
 
 
-def build_one(plan: Plan) -> Built:
+def _of_variant(built: ArmOrFault, variant: Variant) -> ArmOrFault:
+    """One build may be that of several variants."""
+    return arm.begin(variant, built) if isinstance(built, Arm) else built
+
+
+def build_one(plan: Plan) -> ArmOrFault:
     """Builds one variant here, or finds its build; waits for no other build."""
     return _find_all([plan]).get(plan.key) or _build(plan)
 
@@ -123,18 +113,18 @@ def _prepare(root: Path) -> None:
         ignore.write_text("*\n")
 
 
-def _find_all(plans: Sequence[Plan]) -> dict[str, Built]:
+def _find_all(plans: Sequence[Plan]) -> dict[str, ArmOrFault]:
     """Those that are known to be built without asking the compiler anything, by their keys."""
     if not plans:
         return {}
     files = Files(plans[0].root)
     result = {plan.key: (plan, manifest.find(plan, files)) for plan in plans}
-    return {key: _cached(plan, entry) for key, (plan, entry) in result.items() if entry}
+    return {key: _built(plan, entry) for key, (plan, entry) in result.items() if entry}
 
 
 def _build_all(
     plans: Sequence[Plan], builder: Builder, slots: int | None, on_progress: OnProgress | None
-) -> dict[str, Built]:
+) -> dict[str, ArmOrFault]:
     def on_change(done: int, now: Sequence[Plan]) -> None:
         if on_progress:
             label = now[-1].label if now else ""
@@ -187,25 +177,24 @@ def _alone(root: Path, kernels: Iterable[str]) -> Iterator[None]:
         yield
 
 
-def _build(plan: Plan) -> Built:
+def _build(plan: Plan) -> ArmOrFault:
     try:
         return _build_unchanged(plan)
     except EnvironmentFault as fault:
-        return faulty(plan, fault)
+        return fault
     except DoesNotBuild as refused:  # by the preprocessor, after it was compiled
-        words = diagnosis.quote(str(refused))
-        return faulty(plan, EnvironmentFault(f"{plan.label}: {words}"))
+        return EnvironmentFault(f"{plan.label}: {diagnosis.quote(str(refused))}")
     except OSError as error:
-        return faulty(plan, _as_fault(error))
+        return _as_fault(error)
 
 
-def _build_unchanged(plan: Plan) -> Built:
+def _build_unchanged(plan: Plan) -> Arm:
     """Builds until no file changed meanwhile, at most twice."""
     before: dict[str, int] = {}
     for _ in range(2):
         with _temporary(plan) as folder:
             if entry := _find_preprocessed(plan, folder):
-                return _cached(plan, entry)
+                return _built(plan, entry)
             built, suspects = _build_in(plan, folder, before)
         if built:
             return built
@@ -237,7 +226,7 @@ def _temporary(plan: Plan) -> Iterator[Path]:
 
 def _build_in(
     plan: Plan, folder: Path, before: dict[str, int]
-) -> tuple[Built | None, dict[str, int]]:
+) -> tuple[Arm | None, dict[str, int]]:
     """The build, or else the files that may have changed since it began, with when they did.
 
     A file that changed when it did in the try before has not changed in this one, whatever the
@@ -259,7 +248,8 @@ def _build_in(
             f"{plan.label}: the compiler says that it read {unreadable[0]}, which can't be read."
         )
     if not ok:
-        return _built(plan, entry.identity, entry.read, log=log), {}
+        failed = verdict.build_failed()
+        return msgspec.structs.replace(_built(plan, entry), build_log=log, refused=failed), {}
     for name, text in ((store.NVCC_LOG, log), (store.PTXAS_LOG, report), (store.SASS, sass)):
         (folder / name).write_text(text, "utf-8")
     target = store.builds(plan.root) / entry.identity
@@ -268,7 +258,7 @@ def _build_in(
         place = target.relative_to(plan.root)
         print(f"note: {place} was damaged; {plan.label} was built again.", file=sys.stderr)
     manifest.remember(plan, entry)
-    return _built(plan, entry.identity, entry.read, ok=True, log=log), {}
+    return _built(plan, entry), {}
 
 
 def left_by(variant: Variant) -> tuple[str, ...]:
@@ -316,46 +306,23 @@ def _look_at_inputs(plan: Plan, folder: Path, ok: bool) -> tuple[CachedCompilati
     return entry, files
 
 
-def _cached(plan: Plan, entry: CachedCompilation) -> Built:
-    log = store.builds(plan.root) / entry.identity / store.NVCC_LOG
-    words = log.read_text("utf-8", "replace")
-    return _built(plan, entry.identity, entry.read, ok=True, log=words, cached=True)
-
-
-def _built(
-    plan: Plan,
-    identity: str,
-    read: dict[str, str],
-    *,
-    ok: bool = False,
-    log: str = "",
-    cached: bool = False,
-    fault: EnvironmentFault | None = None,
-) -> Built:
+def _built(plan: Plan, entry: CachedCompilation) -> Arm:
+    """The arm of what was compiled, with the files of the project and kernelexp's own headers."""
     toolkit = plan.compiler.toolkit
     ours: dict[str, str] = {}
     headers: dict[str, str] = {}
-    for path, sha in read.items():
+    for path, sha in entry.read.items():
         if dependencies.is_own(path, toolkit) and (name := ownfiles.name(plan.root, path)):
             ours[name] = sha
         elif name := path.partition(_PACKAGE)[2]:
             headers[name] = sha
-    return Built(
-        variant=plan.variant,
-        identity=identity,
+    return msgspec.structs.replace(
+        arm.begin(plan.variant),
+        identity=entry.identity,
         files=dict(sorted(ours.items())),
         headers=dict(sorted(headers.items())),
         flags=plan.flags,
-        ok=ok,
-        log=log,
-        cached=cached,
-        fault=fault,
     )
-
-
-def faulty(plan: Plan, fault: EnvironmentFault) -> Built:
-    """A variant that the machine failed at."""
-    return _built(plan, "", {}, fault=fault)
 
 
 def _as_fault(error: OSError) -> EnvironmentFault:

@@ -9,16 +9,14 @@ import msgspec
 from kernelexp.evidence.build import manifest, service, store
 from kernelexp.evidence.build.dependencies import CachedCompilation, Files
 from kernelexp.evidence.build.planning import Plan
-from kernelexp.evidence.build.service import Built
+from kernelexp.model.arm import Arm, sound
 from kernelexp.model.errors import EnvironmentFault
 
 
 class Shipped(msgspec.Struct, frozen=True, kw_only=True):
-    """A variant as another machine built it, or why it did not."""
+    """A variant as another machine built it, or as its compiler refused it."""
 
-    built: Built
-    fault: str = ""
-    """What was wrong with that machine, as a sentence."""
+    arm: Arm
     toolkit: str = ""
     """The compiler's folder there."""
     entry: CachedCompilation | None = None
@@ -27,12 +25,11 @@ class Shipped(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ship(plan: Plan) -> Shipped:
-    """Builds a variant here, or finds its build, to be sent elsewhere."""
-    built = service.build_one(plan)
-    if built.fault:
-        return Shipped(built=msgspec.structs.replace(built, fault=None), fault=str(built.fault))
-    if not built.ok:
-        return Shipped(built=built)
+    """Builds a variant here, or finds its build, to be sent elsewhere; raises this machine's
+    fault."""
+    built = sound(service.build_one(plan))
+    if built.refused:
+        return Shipped(arm=built)
     folder = store.builds(plan.root) / built.identity
     entry = next(
         cached_compilation
@@ -40,18 +37,16 @@ def ship(plan: Plan) -> Shipped:
         if cached_compilation.identity == built.identity
     )
     artefacts = {name: (folder / name).read_bytes() for name in service.left_by(plan.variant)}
-    toolkit = plan.compiler.toolkit
-    return Shipped(built=built, toolkit=toolkit, entry=entry, artefacts=artefacts)
+    return Shipped(arm=built, toolkit=plan.compiler.toolkit, entry=entry, artefacts=artefacts)
 
 
-def receive(plan: Plan, shipped: Shipped) -> Built:
+def receive(plan: Plan, shipped: Shipped) -> Arm:
     """Takes a build into the project's own cache, where it is found as if it had been built here.
 
-    The identity is computed anew from what the other machine says it read.
+    The identity is computed anew from what the other machine says it read; EnvironmentFault where
+    it is another.
     """
-    built = msgspec.structs.replace(shipped.built, variant=plan.variant, cached=False)
-    if shipped.fault:
-        return _faulty(built, shipped.fault)
+    built = shipped.arm
     if shipped.entry is None:
         return built
     entry = _at_home(plan, shipped.entry, shipped.toolkit)
@@ -59,7 +54,7 @@ def receive(plan: Plan, shipped: Shipped) -> Built:
     changed = [path for path, sha in built.files.items() if own.sha256(path) != sha]
     if service.identify(plan, entry) != built.identity or changed:
         what = f"{changed[0]} changed meanwhile" if changed else "its identity is another"
-        return _faulty(built, f"{plan.label}: the build that a worker sent is not of it: {what}.")
+        raise EnvironmentFault(f"{plan.label}: the build that a worker sent is not of it: {what}.")
     folder = store.temporary_in(store.builds(plan.root))
     try:
         for name, content in shipped.artefacts.items():
@@ -70,10 +65,6 @@ def receive(plan: Plan, shipped: Shipped) -> Built:
         shutil.rmtree(folder, ignore_errors=True)
     manifest.remember(plan, entry)
     return built
-
-
-def _faulty(built: Built, sentence: str) -> Built:
-    return msgspec.structs.replace(built, ok=False, fault=EnvironmentFault(sentence))
 
 
 def _at_home(plan: Plan, entry: CachedCompilation, toolkit: str) -> CachedCompilation:

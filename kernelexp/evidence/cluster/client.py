@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelexp.evidence.build import Built, Plan, service, transfer
+from kernelexp.evidence.build import Plan, transfer
 from kernelexp.evidence.build.transfer import Shipped
 from kernelexp.evidence.cluster import messages, worker
 from kernelexp.evidence.cluster.messages import Answer, BuildTask, EmulateTask, MeasureTask, Order
@@ -20,6 +20,7 @@ from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
 from kernelexp.evidence.measure import journals
 from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.evidence.measure.programs.measured_programs import ProgramQuestion
+from kernelexp.model.arm import ArmOrFault
 from kernelexp.model.errors import EnvironmentFault, KernelexpError, UsageError
 from kernelexp.model.measurement import Device, Gpus, Measurement
 from kernelexp.model.progress import OnProgress, Step
@@ -90,13 +91,13 @@ class Cluster:
         threads: int = sum(item["nthreads"] for item in self._workers(0.0).values())
         return max(1, min(SLOTS_MAX, 2 * threads))
 
-    def build(self, plan: Plan) -> Built:
+    def build(self, plan: Plan) -> ArmOrFault:
         """A build that a worker made, in the project's own cache; the worker's fault is its own."""
         task = BuildTask(variant=plan.variant, key=plan.key, timeout_s=plan.timeout_s)
         try:
             return transfer.receive(plan, self._order(task, plan.root, plan.label, Shipped))
         except EnvironmentFault as fault:
-            return service.faulty(plan, fault)
+            return fault
 
     def emulate(self, job: EmulationJob) -> Emulated:
         """Has a worker emulate; returns the result."""

@@ -10,9 +10,8 @@ from kernelexp.evidence.build import Artefacts
 from kernelexp.evidence.code import instructions, occupancy, resources
 from kernelexp.evidence.code.resources import Footprint
 from kernelexp.facts.arch import Arch, find
-from kernelexp.model.arm import BuildEvidence, OtherEntry
+from kernelexp.model.arm import Arm, BuildEvidence, OtherEntry
 from kernelexp.model.errors import ConfigurationError
-from kernelexp.model.variant import Variant
 from warpsim.launch import Launch, main_launch, of_entries
 
 Launches: TypeAlias = Mapping[str, Sequence[Launch]]
@@ -20,8 +19,8 @@ Launches: TypeAlias = Mapping[str, Sequence[Launch]]
 FULL = "full"
 
 
-def collect(variant: Variant, artefacts: Artefacts, launches: Launches) -> BuildEvidence:
-    """Returns what a built variant's cubin says of the entries that are launched.
+def collect(arm: Arm, artefacts: Artefacts, launches: Launches) -> BuildEvidence:
+    """Returns what a built arm's cubin says of the entries that are launched.
 
     `launches` is empty where launch() could not be called: a source with one entry that exports its
     threads and dynamic shared memory is then judged by those. ConfigurationError where nothing says
@@ -29,7 +28,7 @@ def collect(variant: Variant, artefacts: Artefacts, launches: Launches) -> Build
     """
     symbols = resources.entries(artefacts.cubin, artefacts.ptxas_report)
     exports = resources.read_exports(artefacts.cubin)
-    jobs = [[_named(variant, launch, symbols) for launch in job] for job in _full_first(launches)]
+    jobs = [[_named(arm, launch, symbols) for launch in job] for job in _full_first(launches)]
     if jobs:
         main = main_launch(jobs[0])
         entry, footprint = main.entry, _footprint(main, exports)
@@ -37,7 +36,7 @@ def collect(variant: Variant, artefacts: Artefacts, launches: Launches) -> Build
         entry, footprint = _only(symbols), _exported(exports)
     used = resources.read(artefacts.cubin, artefacts.sass, artefacts.ptxas_report, entry, footprint)
     opcodes = instructions.count_opcodes(artefacts.sass, entry)
-    arch = find(variant.arch)
+    arch = find(arm.arch)
     return BuildEvidence(
         entry=entry,
         resources=used,
@@ -54,12 +53,12 @@ def _full_first(launches: Launches) -> list[Sequence[Launch]]:
     return [launches[size] for size in sorted(launches, key=lambda size: size != FULL)]
 
 
-def _named(variant: Variant, launch: Launch, symbols: Sequence[str]) -> Launch:
+def _named(arm: Arm, launch: Launch, symbols: Sequence[str]) -> Launch:
     launches_named = of_entries(launch, symbols)
     if launches_named.entry not in symbols:
         raise ConfigurationError(
-            f"variants/{variant.kernel}/problem.py: launch() names the entry {launch.entry!r}; "
-            f"{variant.source} has {', '.join(symbols) or 'none'}."
+            f"variants/{arm.kernel}/problem.py: launch() names the entry {launch.entry!r}; "
+            f"{arm.source} has {', '.join(symbols) or 'none'}."
         )
     return launches_named
 

@@ -19,7 +19,6 @@ from kernelexp.evidence.emulate import widths
 from kernelexp.evidence.emulate.emulated_costs import InstructionCost, LineCost
 from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
 from kernelexp.model.arm import AccessWidths, Arm, EmulatedEvidence, Isa
-from kernelexp.model.axes import spell_point
 from kernelexp.model.decoding import decode
 from kernelexp.model.errors import KernelexpError
 from kernelexp.model.experiment import form_of
@@ -70,46 +69,9 @@ class EmulationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What to execute: PTX judges a variant if it is among them, SASS gives ncu's counts."""
 
 
-class EmulationRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """An arm that is built, and which code of it to execute."""
-
-    arm: Arm
-    isa: Isa
-    size: str
-    schedules: tuple[Schedule, ...]
-
-
-def take(
-    root: Path,
-    arms: Sequence[Arm],
-    size: str,
-    limits: Limits,
-    on_progress: OnProgress | None = None,
-    label: Callable[[Arm], str] = lambda arm: spell_point(arm.axes),
-    schedules: Sequence[Schedule] | None = None,
-    isa: Isa = "ptx",
-) -> list[EmulatedEvidence | KernelexpError]:
-    """take_each(), with the same code to execute for each arm."""
-    wanted = [want(arm, isa, size, schedules) for arm in arms]
-    return take_each(root, wanted, limits, on_progress, label)
-
-
 def preload() -> None:
     """Has the process that executes variants import what it needs, and does not wait."""
     processes.preload(WORKER)
-
-
-def want(
-    arm: Arm, isa: Isa, size: str = SIZE, schedules: Sequence[Schedule] | None = None
-) -> EmulationRequest:
-    """Returns the request to execute an arm, under the usual schedules unless others are named.
-
-    A kernel that came as a cubin has no PTX: its SASS is executed in any case.
-    """
-    usual = _USUAL["ptx"] if is_cubin(arm) else _USUAL[isa]
-    isa = "sass" if is_cubin(arm) else isa
-    chosen = usual if schedules is None else tuple(schedules)
-    return EmulationRequest(arm=arm, isa=isa, size=size, schedules=chosen)
 
 
 def is_cubin(arm: Arm) -> bool:
@@ -117,17 +79,19 @@ def is_cubin(arm: Arm) -> bool:
     return form_of(arm.source) == "cubin"
 
 
-def take_each(
+def take(
     root: Path,
-    wanted: Sequence[EmulationRequest],
+    wanted: Sequence[tuple[Arm, Isa]],
+    size: str,
     limits: Limits,
     on_progress: OnProgress | None,
     label: Callable[[Arm], str],
+    schedules: Sequence[Schedule] | None = None,
     emulator: Emulator | None = None,
     slots: int | None = None,
 ) -> list[EmulatedEvidence | KernelexpError]:
-    """Executes each in a process of its own, as many at once as there are cores; or `slots` at
-    once by `emulator`.
+    """Executes code of each arm in a process of its own, as many at once as there are cores; or
+    `slots` at once by `emulator`; under the usual schedules unless others are named.
 
     The evidence is kept next to the build, and found there by a run with the same problem.py, the
     same emulator and the same schedules. What could not be emulated, through a fault of its
@@ -137,22 +101,23 @@ def take_each(
     # Twice as many as there are cores: three schedules in three processes share two cores evenly.
     share = max(1, 2 * len(os.sched_getaffinity(0)) // max(1, len(wanted)))
 
-    def one(emulation_request: EmulationRequest) -> EmulatedEvidence | KernelexpError:
+    def one(code: tuple[Arm, Isa]) -> EmulatedEvidence | KernelexpError:
+        arm, isa = code
         try:
-            if kept := _kept(root, emulation_request):
+            if kept := find(root, arm, size, schedules, isa):
                 return kept
             if slots is None:
                 preload()  # meanwhile the compiled part of the emulator is made
             return _emulate(
-                *(root, emulation_request, limits, label(emulation_request.arm)),
+                *(root, arm, isa, size, limits, label(arm), schedules),
                 *(emulator or execute, share if slots is None else 1),
             ).evidence
         except KernelexpError as error:
             return error
 
-    def changed(done: int, running: Sequence[EmulationRequest]) -> None:
+    def changed(done: int, running: Sequence[tuple[Arm, Isa]]) -> None:
         if on_progress:
-            now = ", ".join(f"{x.isa.upper()} of {label(x.arm)}" for x in running[:1])
+            now = ", ".join(f"{isa.upper()} of {label(arm)}" for arm, isa in running[:1])
             on_progress(Step(phase="emulating", done=done, total=len(wanted), now=now))
 
     return processes.parallel(one, wanted, on_change=changed, workers=slots)
@@ -166,7 +131,8 @@ def find(
     isa: Isa = "ptx",
 ) -> EmulatedEvidence | None:
     """The evidence that is kept next to the build of an arm; None where there is none."""
-    return _kept(root, want(arm, isa, size, schedules))
+    kept = _place(root, arm, isa, size, schedules).kept()
+    return None if kept is None else decode(kept, EmulatedEvidence)
 
 
 def with_kept(root: Path, arm: Arm) -> Arm:
@@ -186,12 +152,12 @@ def lines(
     kept = kept_lines(root, arm, size, isa)
     if kept is not None:
         return kept
-    return _emulate(root, want(arm, isa, size), limits, label, execute).lines
+    return _emulate(root, arm, isa, size, limits, label).lines
 
 
 def kept_lines(root: Path, arm: Arm, size: str, isa: Isa) -> tuple[LineCost, ...] | None:
     """The lines' costs where they were taken before; else None, and nothing is executed."""
-    kept = _place(root, want(arm, isa, size)).kept("lines")
+    kept = _place(root, arm, isa, size).kept("lines")
     return None if kept is None else decode(kept, tuple[LineCost, ...])
 
 
@@ -202,12 +168,12 @@ def instructions(
     kept = kept_instructions(root, arm, size)
     if kept is not None:
         return kept
-    return _emulate(root, want(arm, "sass", size), limits, label, execute).instructions
+    return _emulate(root, arm, "sass", size, limits, label).instructions
 
 
 def kept_instructions(root: Path, arm: Arm, size: str) -> tuple[InstructionCost, ...] | None:
     """The instructions' costs as taken before; else None, and nothing is executed."""
-    kept = _place(root, want(arm, "sass", size)).kept("instructions")
+    kept = _place(root, arm, "sass", size).kept("instructions")
     return None if kept is None else decode(kept, tuple[InstructionCost, ...])
 
 
@@ -215,7 +181,7 @@ def patterns(root: Path, arm: Arm, isa: Isa, size: str = SIZE) -> Patterned | No
     """The patterns of accesses that are kept next to the build of an arm; None without any."""
     from kernelexp.evidence.emulate.pattern_worker import Patterned  # it brings NumPy
 
-    kept = _place(root, want(arm, isa, size)).kept("patterns")
+    kept = _place(root, arm, isa, size).kept("patterns")
     return None if kept is None else decode(kept, Patterned)
 
 
@@ -239,7 +205,7 @@ def note_patterns(
     noted = isolated.call(
         pattern_worker.__name__, job, pattern_worker.Patterned, where, (problem, whole)
     )
-    _place(root, want(arm, isa, size)).keep("patterns", msgspec.json.encode(noted))
+    _place(root, arm, isa, size).keep("patterns", msgspec.json.encode(noted))
     return noted
 
 
@@ -282,42 +248,54 @@ class _Place(msgspec.Struct, frozen=True, kw_only=True):
         build.keep(self.folder, f"{kind}{self.rest}", content)
 
 
-def _place(root: Path, wanted: EmulationRequest) -> _Place:
-    arm = wanted.arm
+def _code(
+    arm: Arm, isa: Isa, schedules: Sequence[Schedule] | None
+) -> tuple[Isa, tuple[Schedule, ...]]:
+    """The code of an arm to execute, and the schedules: the usual ones unless others are named.
+
+    A kernel that came as a cubin has no PTX: its SASS is executed in any case, and judged.
+    """
+    if is_cubin(arm):
+        return "sass", _USUAL["ptx"] if schedules is None else tuple(schedules)
+    return isa, _USUAL[isa] if schedules is None else tuple(schedules)
+
+
+def _place(
+    root: Path, arm: Arm, isa: Isa, size: str, schedules: Sequence[Schedule] | None = None
+) -> _Place:
+    isa, chosen = _code(arm, isa, schedules)
     digest = _digest(root, arm.kernel)
-    if wanted.schedules != _USUAL[wanted.isa]:
-        named = "; ".join(map(str, wanted.schedules))
+    if chosen != _USUAL[isa]:
+        named = "; ".join(map(str, chosen))
         digest = hashlib.sha256(f"{digest}: {named}".encode()).hexdigest()
-    isa = "" if wanted.isa == "ptx" else f"-{wanted.isa}"
+    what = "" if isa == "ptx" else f"-{isa}"
     return _Place(
-        folder=build.folder_of(root, arm.identity), rest=f"{isa}-{wanted.size}-{digest[:12]}.json"
+        folder=build.folder_of(root, arm.identity), rest=f"{what}-{size}-{digest[:12]}.json"
     )
-
-
-def _kept(root: Path, wanted: EmulationRequest) -> EmulatedEvidence | None:
-    kept = _place(root, wanted).kept()
-    return None if kept is None else decode(kept, EmulatedEvidence)
 
 
 def _emulate(
     root: Path,
-    wanted: EmulationRequest,
+    arm: Arm,
+    isa: Isa,
+    size: str,
     limits: Limits,
     label: str,
-    emulator: Emulator,
+    schedules: Sequence[Schedule] | None = None,
+    emulator: Emulator | None = None,
     processes: int = 1,
 ) -> Emulated:
-    arm, isa = wanted.arm, wanted.isa
+    isa, chosen = _code(arm, isa, schedules)
     before = files.digests(root, arm.kernel)
     whole = TimeLimit(name="emulation", seconds=limits.emulation_s, of=label)
     problem = consult.limit(limits.problem_s)
-    job = jobs.emulation(root, arm, wanted.size, problem, whole, wanted.schedules, isa)
+    job = jobs.emulation(root, arm, size, problem, whole, chosen, isa)
     job = msgspec.structs.replace(job, processes=processes)
     kinds = ("lines", "emulated") if isa == "ptx" else ("lines", "instructions", "emulated")
-    emulated = emulator(job)
+    emulated = (emulator or execute)(job)
     files.refuse_changes(root, arm.kernel, before, f"while {label} was emulated")
     files.note(root, arm.kernel, emulated.used)
-    place = _place(root, wanted)  # by what problem.py is now known to read
+    place = _place(root, arm, isa, size, schedules)  # by what problem.py is now known to read
     evidence = msgspec.structs.replace(
         emulated.evidence,
         emulator=version(),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TypeAlias
+
 import msgspec
 
 from kernelexp.model.arm.built import (
@@ -26,12 +29,14 @@ from kernelexp.model.arm.profiled import Advice, ProfiledEvidence, ProfiledInstr
 from kernelexp.model.arm.published import PublishedPeer, PublishedResult
 from kernelexp.model.arm.verdict import Status, Verdict
 from kernelexp.model.axes import AxisValue
+from kernelexp.model.errors import KernelexpError
 from kernelexp.model.variant import Variant
 
 __all__ = [
     "AccessWidths",
     "Advice",
     "Arm",
+    "ArmOrFault",
     "BuildEvidence",
     "EmulatedEvidence",
     "EmulatedFinding",
@@ -53,6 +58,9 @@ __all__ = [
     "Status",
     "Verdict",
     "begin",
+    "faults",
+    "sound",
+    "without_fault",
 ]
 
 
@@ -124,9 +132,32 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return next((x for x in every if x and x.isa == "sass" and x.is_right), None)
 
 
-def begin(variant: Variant) -> Arm:
-    """The arm of a variant about which nothing is known yet."""
-    return Arm(
+ArmOrFault: TypeAlias = Arm | KernelexpError
+"""An arm; or the fault of a machine or a project that kept its variant from being examined, which
+says nothing of the variant."""
+
+
+def sound(arm: ArmOrFault) -> Arm:
+    """Returns the arm, or raises its fault."""
+    if isinstance(arm, KernelexpError):
+        raise arm
+    return arm
+
+
+def without_fault(arms: Iterable[ArmOrFault]) -> list[Arm]:
+    """Returns those that could be examined."""
+    return [arm for arm in arms if isinstance(arm, Arm)]
+
+
+def faults(arms: Iterable[ArmOrFault]) -> list[KernelexpError]:
+    """Returns the faults of those that could not be examined, each once."""
+    return list(dict.fromkeys(arm for arm in arms if isinstance(arm, KernelexpError)))
+
+
+def begin(variant: Variant, known: Arm | None = None) -> Arm:
+    """The arm of a variant, about which nothing is known yet but what `known` says."""
+    return msgspec.structs.replace(
+        known or Arm(),
         kernel=variant.kernel,
         arch=variant.arch,
         axes=variant.axes,

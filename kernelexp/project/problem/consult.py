@@ -48,10 +48,15 @@ class ProblemQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """The answers of problem.py for one variant: rules before the build, launches after it."""
+    """The answers of problem.py for one variant: rules before the build, with those of its config
+    header, and launches after it."""
 
     reasons: tuple[str, ...] = ()
     budget: Budget | None = None
+    budget_of: str = "budget()"
+    """Where the budget comes from."""
+    failure: str = ""
+    """Why the host compiler could not read the kernel's config header."""
     terms: dict[str, str] = {}
     """How its exports come about: see TERMS in kernelexp.model.problem."""
     launches: dict[str, tuple[Launch, ...]] = {}

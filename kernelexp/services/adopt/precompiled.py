@@ -14,6 +14,7 @@ import msgspec
 
 from kernelexp.evidence import build
 from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.model.arm import sound
 from kernelexp.model.errors import BuildError, UsageError, join, suggest
 from kernelexp.model.experiment import form_of
 from kernelexp.model.variant import Variant
@@ -111,10 +112,8 @@ def adopt(
         folder.mkdir(parents=True)
         (folder / source).write_bytes(file.content)
         (built,) = build.build(project.root, [variant], tools)
-        if built.fault:
-            raise built.fault
-        if not built.ok:
-            raise _refusal(file.path, built.log)
+        if (arm := sound(built)).refused:
+            raise _refusal(file.path, arm.build_log)
         entries = [_entry(file, symbol, written or beside.parameters) for symbol in symbols]
     if beside.threads and entries[0].block is None:
         entries = [msgspec.structs.replace(x, block=(beside.threads, 1, 1)) for x in entries]

@@ -11,8 +11,9 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.evidence import build
-from kernelexp.evidence.build import Built, Diagnostic
+from kernelexp.evidence.build import Diagnostic
 from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.model.arm import Arm, sound
 from kernelexp.model.errors import BuildError, UsageError, join, suggest
 from kernelexp.model.progress import OnProgress
 from kernelexp.model.variant import Variant
@@ -208,7 +209,7 @@ def compile_entry(
         (entry.declaration.namespace, entry.template) for entry in chosen.entries if entry.template
     ]
     text = draft.wrapper(names, templates, f"{ORIGIN}/{copy.main}", copy.origin)
-    builds: list[Built] = []
+    builds: list[Arm] = []
     with adopted.whole(folder):
         adopted.write(folder, {f"{chosen.kernel}.cu": text})
         whole, left = copying.compile_copy(
@@ -253,7 +254,7 @@ def _attempt(
     folder: Path,
     variant: Variant,
     tools: Toolchain,
-    builds: list[Built],
+    builds: list[Arm],
     on_progress: OnProgress | None,
 ) -> Callable[[Mapping[str, str]], tuple[Diagnostic, ...]]:
     """Compiles the texts of a copy, appends the build, and returns the errors."""
@@ -264,10 +265,10 @@ def _attempt(
         flags = (*variant.flags, *_stub_flags(variant.kernel, texts))
         own = msgspec.structs.replace(variant, flags=flags)
         (one,) = build.build(root, [own], tools, on_progress=on_progress)
-        if one.fault:
-            raise one.fault
-        builds.append(one)
-        diagnostics = () if one.ok else (*build.iter_errors(one.log), build.first_error(one.log))
+        arm = sound(one)
+        builds.append(arm)
+        log = arm.build_log
+        diagnostics = (*build.iter_errors(log), build.first_error(log)) if arm.refused else ()
         return tuple(
             msgspec.structs.replace(fromkey, file=fromkey.file.removeprefix(prefix))
             for fromkey in dict.fromkeys(diagnostics)
@@ -281,7 +282,7 @@ def _entries(
     root: Path,
     variant: Variant,
     tools: Toolchain,
-    built: Built,
+    built: Arm,
     chosen: Sequence[ChosenEntry],
 ) -> tuple[KernelEntry, ...]:
     artefacts = build.artefacts(root, built.identity)

@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.dossier import prepare
-from kernelexp.dossier.prepare import Prepared
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.emulate import emulated
@@ -155,32 +154,32 @@ def _look(
     project: Project, named: dict[str, Variant], request: CheckRequest, session: Session
 ) -> _Looked:
     """Builds all, and executes what is to be executed."""
-    variants = list(named.values())
     started, before = time.monotonic(), build.compilers_s()
-    prepared = prepare.built(project, variants, _preloading(session))
+    built_arms = prepare.built(project, list(named.values()), _preloading(session))
+    arms = dict(zip(named, built_arms, strict=True))
     built, compilers = time.monotonic(), build.compilers_s() - before
     rules = {
         label: conditions.gates_of(project.kernels[item.kernel], item)
         for label, item in named.items()
     }
-    wanted = [
-        item
-        for label, item in named.items()
+    wanted = {
+        label: arm
+        for label, arm in arms.items()
         if session.emulate or conditions.needs_execution(rules[label])
-    ]
+    }
     sass = any(map(conditions.needs_sass, rules.values()))
     isas: tuple[Isa, ...] = emulated.BOTH if sass else ("ptx",)
-    prepared = _emulate(
-        project, prepared, wanted, session, EmulationOptions(pedantic=request.pedantic, isas=isas)
-    )
+    how = EmulationOptions(pedantic=request.pedantic, isas=isas)
+    emulated_arms = prepare.emulated(project, list(wanted.values()), session, how=how)
+    arms |= zip(wanted, emulated_arms, strict=True)
     subjects = {}
-    for label, variant in named.items():
-        if prepared.fault(variant) is None:
-            arm, own = prepared.arm(variant), rules[label]
+    for label, arm in arms.items():
+        if isinstance(arm, Arm):
+            own = rules[label]
             reads = arm.build is not None and any(gate.instructions for gate in own)
             counts = inspection.counts(project.root, arm) if reads else None
             subjects[label] = GatedVariant(label=label, arm=arm, gates=own, counts=counts)
-    faults = {label: error for label, item in named.items() if (error := prepared.fault(item))}
+    faults = {label: x for label, x in arms.items() if isinstance(x, KernelexpError)}
     spent = TimeSpent(
         building=built - started, compilers=compilers, executing=time.monotonic() - built
     )
@@ -201,26 +200,6 @@ def _preloading(session: Session) -> Session:
             tell(step)
 
     return msgspec.structs.replace(session, on_progress=note)
-
-
-def _emulate(
-    project: Project,
-    prepared: Prepared,
-    wanted: Sequence[Variant],
-    session: Session,
-    how: EmulationOptions,
-) -> Prepared:
-    """All arms, those that are wanted with what executing them showed."""
-    keys = {prepare.key(variant) for variant in wanted}
-    if not keys:
-        return prepared
-    some = Prepared(
-        arms={name: arm for name, arm in prepared.arms.items() if name in keys},
-        faults=prepared.faults,
-    )
-    some = prepare.emulated(project, some, session, how=how)
-    rest = {name: arm for name, arm in prepared.arms.items() if name not in keys}
-    return Prepared(arms={**rest, **some.arms}, faults=some.faults)
 
 
 def _plain(looked: _Looked) -> dict[str, Arm]:

@@ -17,7 +17,7 @@ from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.emulate.emulated_costs import LineCost
 from kernelexp.evidence.emulate.roles import Role
 from kernelexp.logs import profiles
-from kernelexp.model.arm import Arm, Isa, ProfiledInstruction
+from kernelexp.model.arm import Arm, Isa, ProfiledInstruction, faults
 from kernelexp.model.errors import KernelexpError
 from kernelexp.model.limits import Limits
 from kernelexp.model.record import Profile
@@ -65,15 +65,14 @@ def look(
     for kernel in dict.fromkeys(variant.kernel for variant in variants):
         consulted = consult.consult(project.root, kernel, timeout_s=session.limits.problem_s)
         consult.require_size(kernel, consulted.sizes, size)
-    prepared = prepare.built(project, variants, session)
-    prepared = prepare.emulated(
-        project, prepared, session, how=EmulationOptions(size=size, isas=isas)
-    )
+    arms = prepare.built(project, variants, session)
+    arms = prepare.emulated(project, arms, session, how=EmulationOptions(size=size, isas=isas))
     result = [
         _look(project, variant, arm, size, session.limits)
-        for variant, arm in prepared.named(variants)
+        for variant, arm in zip(variants, arms, strict=True)
+        if isinstance(arm, Arm)
     ]
-    return result, list(dict.fromkeys(prepared.faults.values()))
+    return result, faults(arms)
 
 
 def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limits) -> Lines:

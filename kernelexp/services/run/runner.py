@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.dossier import prepare
-from kernelexp.dossier.prepare import Prepared
 from kernelexp.dossier.session import Session
 from kernelexp.judge import verdict
 from kernelexp.logs import records, surroundings
 from kernelexp.model import errors
+from kernelexp.model.arm import Arm, ArmOrFault, sound, without_fault
 from kernelexp.model.axes import Point
 from kernelexp.model.errors import EnvironmentFault, KernelexpError
 from kernelexp.model.measurement import Gpus
@@ -94,7 +94,9 @@ def share(
     )
 
 
-def examine(shared: RunContext, variants: Sequence[Variant], names: Sequence[str] = ()) -> Prepared:
+def examine(
+    shared: RunContext, variants: Sequence[Variant], names: Sequence[str] = ()
+) -> list[ArmOrFault]:
     """The variants built, and emulated if they are to be; those of experiments by their `names`."""
     project, session, measuring = shared.project, shared.session, shared.settings.measuring
     sizes: list[tuple[str, str]] = []
@@ -106,8 +108,8 @@ def examine(shared: RunContext, variants: Sequence[Variant], names: Sequence[str
             for one in measuring.over(experiment)
         ]
         sizes = sizes or [(variant.kernel, measuring.at("").size) for variant in variants]
-    prepared = prepare.built(project, variants, session, sizes)
-    return prepare.emulated(project, prepared, session) if session.emulate else prepared
+    arms = prepare.built(project, variants, session, sizes)
+    return prepare.emulated(project, arms, session) if session.emulate else arms
 
 
 def _run(
@@ -121,7 +123,8 @@ def _run(
         changed = [project.variant(v.kernel, v.arch, v.axes, point) for v in candidates]
         variants[name] = [baseline, *changed]
     every = [variant for own in variants.values() for variant in own]
-    prepared = examine(shared, every, list(variants))
+    examined = iter(examine(shared, every, list(variants)))
+    arms = {name: list(itertools.islice(examined, len(own))) for name, own in variants.items()}
     progress = Joined(shared.session.on_progress)  # experiments may be measured at the same time
 
     def one(name: str) -> list[Outcome]:
@@ -130,7 +133,7 @@ def _run(
         point = overrides.get(name, {})
         outcomes: list[Outcome] = []
         try:
-            for outcome in _run_one(mine, name, variants[name], prepared, point, repeats):
+            for outcome in _run_one(mine, name, variants[name], arms[name], point, repeats):
                 outcomes.append(outcome)
         except KernelexpError as error:
             outcomes.append(FailedRun(experiment=name, error=error))
@@ -151,14 +154,13 @@ def _run_one(
     shared: RunContext,
     name: str,
     variants: Sequence[Variant],
-    prepared: Prepared,
+    examined: Sequence[ArmOrFault],
     overrides: Point,
     repeats: str,
 ) -> Iterator[Concluded]:
     """One experiment, a record for each size; raises what kept it from being examined or timed."""
     experiment, measuring = shared.project.experiments[name], shared.settings.measuring
-    variants, faults = _examined(shared, variants, prepared)
-    arms = [prepared.arm(variant) for variant in variants]
+    arms, faults = _without_faults(shared, variants, examined)
     before: list[SizeResult] = []
     settings = measuring.over(experiment) if measuring else (None,)
     names = tuple(one.size for one in settings if one)
@@ -182,16 +184,15 @@ def _run_one(
             return  # nothing can be timed at another size either
 
 
-def _examined(
-    shared: RunContext, variants: Sequence[Variant], prepared: Prepared
-) -> tuple[Sequence[Variant], Faults]:
-    """The variants to go on with, the baseline first, and the faults of those left out."""
-    if not shared.settings.partial:
-        return variants, ()
-    faults = [(variant, fault) for variant in variants[1:] if (fault := prepared.fault(variant))]
-    faulty = [variant for variant, _ in faults]
-    kept = [variant for variant in variants if variant not in faulty]
-    return (kept, tuple(faults)) if len(kept) > 1 else (variants, ())
+def _without_faults(
+    shared: RunContext, variants: Sequence[Variant], arms: Sequence[ArmOrFault]
+) -> tuple[list[Arm], Faults]:
+    """The arms to go on with, the baseline first, and the faults of those left out."""
+    pairs = zip(variants[1:], arms[1:], strict=True)
+    faults = tuple((variant, x) for variant, x in pairs if isinstance(x, KernelexpError))
+    if not shared.settings.partial or len(faults) == len(arms) - 1:
+        return [sound(arm) for arm in arms], ()
+    return [sound(arms[0]), *without_fault(arms[1:])], faults
 
 
 def _find_gpus(session: Session, settings: RunSettings) -> Gpus:

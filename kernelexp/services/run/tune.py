@@ -21,7 +21,7 @@ from kernelexp.facts.metrics import Metric
 from kernelexp.judge import verdict
 from kernelexp.judge.statistics import heats as dealing
 from kernelexp.judge.statistics.stats import ratios
-from kernelexp.model.arm import Arm
+from kernelexp.model.arm import Arm, sound
 from kernelexp.model.axes import Point, spell, spell_point
 from kernelexp.model.errors import (
     BuildError,
@@ -166,8 +166,7 @@ class _Tuning:
     def _begin(self) -> None:
         """The baseline, which every other is compared with."""
         variant = self._grid.baseline
-        prepared = runner.examine(self._shared, [variant])
-        arm = prepared.arm(variant)
+        arm = sound(runner.examine(self._shared, [variant])[0])
         if refused := arm.refused:
             kind = KernelFault if refused.status in verdict.WRONG else BuildError
             raise kind(f"the baseline is {refused.status}: {refused.sentence}")
@@ -191,15 +190,15 @@ class _Tuning:
         """A round: builds, verifies and times these points and tells what they came to."""
         project, base = self._shared.project, self._grid.baseline
         variants = [project.variant(base.kernel, base.arch, base.axes, point) for point in batch]
-        prepared = runner.examine(self._shared, variants)
+        arms = runner.examine(self._shared, variants)
         names: list[str] = []
-        for variant in variants:
+        for variant, arm in zip(variants, arms, strict=True):
             name = ""
-            if fault := prepared.fault(variant):
-                self._faults[spell_point(self._own(variant))] = (variant, fault)
+            if isinstance(arm, KernelexpError):
+                self._faults[spell_point(self._own(variant))] = (variant, arm)
             else:
                 name = f"candidate {len(self._arms)}"
-                self._arms[name], self._variants[name] = prepared.arm(variant), variant
+                self._arms[name], self._variants[name] = arm, variant
             names.append(name)
         self._model([name for name in names if name and not self._arms[name].refused])
         timed = self._time([name for name in names if name and not self._arms[name].refused])

@@ -16,7 +16,7 @@ from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.build import Artefacts
 from kernelexp.evidence.measure import tensors
-from kernelexp.model.arm import Arm
+from kernelexp.model.arm import Arm, sound
 from kernelexp.project.problem.loader import load
 from kernelexp.system import toolchain
 from warpsim.launch import of_entries
@@ -59,8 +59,8 @@ def variants(names: Sequence[str]) -> Iterator[Variant]:
     parsed = parse_variants(loaded, list(names), None)
     tools = toolchain.find(None, ROOT / build.CACHE)
     arms = prepare.built(loaded, parsed, Session(tools=tools))
-    for name, variant in zip(names, parsed, strict=True):
-        arm = arms.arm(variant)
+    for name, examined in zip(names, arms, strict=True):
+        arm = sound(examined)
         if arm.build is None:
             raise SystemExit(f"{name}: {arm.refused.sentence if arm.refused else arm.build_log}")
         yield Variant(name=name, case=_case(name, arm), files=build.artefacts(ROOT, arm.identity))

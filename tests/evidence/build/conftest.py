@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from compilers import BuildOne, Plant, Wrap, default
+from compilers import BuildOne, Built, Plant, Wrap, build_each, default
 from support import ROOT
 
 from kernelexp.evidence import build
-from kernelexp.evidence.build import Built, compiler
+from kernelexp.evidence.build import compiler
 from kernelexp.system import toolchain
 from kernelexp.system.toolchain import Toolchain
 
@@ -102,7 +102,7 @@ def build_one(scale: Path, tools: Toolchain) -> BuildOne:
     """Builds the project's default variant, with these flags."""
 
     def run(*flags: str, root: Path = scale, using: Toolchain = tools) -> Built:
-        (built,) = build.build(root, [default(root, *flags)], using)
+        (built,) = build_each(root, [default(root, *flags)], using)
         return built
 
     return run

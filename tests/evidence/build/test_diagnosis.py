@@ -8,9 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from compilers import SOURCE, BuildOne, Plant, Wrap, default, edit_file
+from compilers import SOURCE, BuildOne, Plant, Wrap, build_each, default, edit_file
 
-from kernelexp.evidence import build
 from kernelexp.evidence.build import Diagnostic, first_error
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.system.toolchain import Toolchain
@@ -120,7 +119,7 @@ def test_a_folder_for_temporary_files_that_is_missing_does_no_harm(
 
 def test_one_variant_that_the_machine_fails_stops_no_other(scale: Path, wrap: Wrap) -> None:
     tools = wrap('case "$*" in *-DBAD*) kill -9 $$;; esac\nexec {nvcc} "$@"')
-    bad, good = build.build(scale, [default(scale, "-DBAD"), default(scale)], tools)
+    bad, good = build_each(scale, [default(scale, "-DBAD"), default(scale)], tools)
     assert "nvcc was ended by SIGKILL" in str(bad.fault)
     assert good.ok
 
@@ -128,7 +127,7 @@ def test_one_variant_that_the_machine_fails_stops_no_other(scale: Path, wrap: Wr
 def test_a_compiler_past_its_limit_is_a_sentence_with_variant_and_option(
     scale: Path, wrap: Wrap
 ) -> None:
-    (built,) = build.build(scale, [default(scale)], wrap("exec sleep 1000"), timeout_s=0.5)
+    (built,) = build_each(scale, [default(scale)], wrap("exec sleep 1000"), timeout_s=0.5)
     assert isinstance(built.fault, TimeoutError)
     assert str(built.fault) == (
         "scale@sm_90a: width=1, order=forward: nvcc ran past the limit of 0.5 s for a step of a "

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from compilers import Plant, default
+from compilers import Plant, build_each, default
 
 from kernelexp.evidence import build
 from kernelexp.evidence.build import listings
@@ -38,7 +38,7 @@ def counted(planted: Plant, tools: Toolchain, starts: Path) -> Toolchain:
 
 def sass_of(root: Path, tools: Toolchain) -> tuple[str, str]:
     """The name of the build, and its listing."""
-    (built,) = build.build(root, [default(root)], tools)
+    (built,) = build_each(root, [default(root)], tools)
     assert built.ok, built.log
     artefacts = build.artefacts(root, built.identity)
     alone = processes.run([tools.cuobjdump, "-res-usage", "-sass", str(artefacts.cubin)])

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from compilers import build_each
 from support import Kx, edit
 
 from kernelexp import project
@@ -32,7 +33,7 @@ def precompile(tmp_path: Path, warm: Path, usual_tools: Toolchain) -> Precompile
         loaded, folder = project.load(root), root / "variants/scale"
         for width in (1, 2, 4):
             variant = loaded.variant("scale", None, {"width": width})
-            (built,) = build.build(root, [variant], usual_tools)
+            (built,) = build_each(root, [variant], usual_tools)
             artefacts = build.artefacts(root, built.identity)
             shutil.copy(getattr(artefacts, form), folder / f"scale-{width}.{form}")
         edit(root, "source: scale.cu", f"source: scale-{{width}}.{form}")
@@ -87,7 +88,7 @@ def test_a_cubin_for_other_cards_and_half_of_one_do_not_build(
     half = root / "variants/scale/scale-2.cubin"
     half.write_bytes(half.read_bytes()[:1000])
     variants = [loaded.variant("scale", None, {"width": width}) for width in (1, 2)]
-    other, cut = build.build(root, variants, tools)
+    other, cut = build_each(root, variants, tools)
     assert "scale-1.cubin: error: this cubin is for sm_90a, not sm_100a." in other.log
     assert "scale-2.cubin: error: this is not a cubin, or not all of one." in cut.log
 

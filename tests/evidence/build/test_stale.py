@@ -36,7 +36,7 @@ def test_a_header_is_seen_however_it_is_included(
     assert not second.cached
     assert "0f40400000" in read_ptx(scale, second)  # 3.0
     assert first.identity != second.identity
-    assert "variants/include/figure.cuh" in second.files
+    assert "variants/include/figure.cuh" in second.arm.files
 
 
 @slow
@@ -149,7 +149,7 @@ def test_a_header_that_comes_to_stand_before_another_is_seen(
     (scale / "variants/scale/vector.cuh").write_text(vector + "// the nearer one\n")
     second = build_one()
     assert (second.cached, second.identity == first.identity) == (False, False)
-    assert "variants/scale/vector.cuh" in second.files
+    assert "variants/scale/vector.cuh" in second.arm.files
 
 
 def test_a_header_that_is_passed_over_costs_one_build_and_no_more(

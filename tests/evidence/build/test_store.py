@@ -11,7 +11,7 @@ from pathlib import Path
 
 import filelock
 import pytest
-from compilers import SOURCE, BuildOne, Plant, edit_file
+from compilers import SOURCE, BuildOne, Plant, default, edit_file
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -120,11 +120,11 @@ def test_temporaries_of_processes_that_are_gone_are_removed_and_no_others(
 def test_two_runs_at_once_share_the_work(scale: Path, counted: tuple[Toolchain, Path]) -> None:
     tools, calls = counted
     code = (
-        "from compilers import default; from kernelexp.evidence import build\n"
+        "from compilers import build_each, default\n"
         "from kernelexp.system import toolchain\n"
         "from pathlib import Path; import sys\n"
         "root = Path(sys.argv[1]); tools = toolchain.find(sys.argv[2], root)\n"
-        "print(build.build(root, [default(root)], tools)[0].ok)"
+        "print(build_each(root, [default(root)], tools)[0].ok)"
     )
     paths = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     argv = [sys.executable, "-c", code, str(scale), tools.nvcc]
@@ -203,7 +203,7 @@ def test_odd_names_of_headers_are_read_from_the_compiler_s_list(
     )
     built = build_one()
     assert built.ok, built.log or built.fault
-    assert f"variants/scale/{name}.cuh" in built.files
+    assert f"variants/scale/{name}.cuh" in built.arm.files
 
 
 @given(cut=st.integers(min_value=1))
@@ -233,8 +233,8 @@ def test_a_full_disk_is_the_machine_s_fault_and_leaves_no_entry(
         subprocess.run(["umount", str(cache)], check=True)
 
 
-def test_a_folder_that_can_t_be_written_is_a_sentence(scale: Path, build_one: BuildOne) -> None:
+def test_a_folder_that_can_t_be_written_is_a_sentence(scale: Path, tools: Toolchain) -> None:
     shutil.rmtree(scale / ".kernelexp")
     (scale / ".kernelexp").write_text("a file\n")
     with pytest.raises(EnvironmentFault, match=r"\.kernelexp.* can't be used: Not a directory"):
-        build_one()
+        build.build(scale, [default(scale)], tools)

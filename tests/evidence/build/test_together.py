@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from compilers import Plant
+from compilers import Plant, build_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,7 +47,7 @@ def test_builds_that_wait_for_a_core_are_disassembled_by_one_process(
     counted = planted("bin/nvdisasm", f'echo >> {starts}\nexec {real} "$@"')
     loaded = project.load(scale)
     variants = [loaded.variant("scale", "sm_90a", {"width": width}) for width in (1, 4)]
-    builds = build.build(scale, variants, counted)
+    builds = build_each(scale, variants, counted)
     assert [entry.ok for entry in builds] == [True, True], builds
     assert len(starts.read_text().splitlines()) == 1
     for item in builds:

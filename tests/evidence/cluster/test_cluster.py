@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from cluster_of import RealCluster
+from compilers import build_each
 from measurements import measurement
 from measurements import worker as finished
 from support import ROOT, Kx
@@ -25,6 +26,7 @@ from kernelexp.evidence.measure.job import ArmJob, Job
 from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.logs import records
 from kernelexp.model import errors
+from kernelexp.model.arm import sound
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.model.measurement import Options, TimedArm
 from kernelexp.system.toolchain import Toolchain
@@ -59,7 +61,7 @@ def examined(root: Path, tools: Toolchain, address: str):
     with cluster.connect(address) as executor:
         result = prepare.built(loaded, variants, Session(tools=tools, executor=executor))
         result = prepare.emulated(loaded, result, Session(tools=tools, executor=executor))
-    return result, variants
+    return result
 
 
 @pytest.mark.slow
@@ -84,9 +86,8 @@ def test_arms_from_workers_equal_local_ones(
         "kernelexp.evidence.build.service._build", lambda plan: pytest.fail(forbidden)
     )
     monkeypatch.setattr("kernelexp.system.process.isolated.call", _only_consulted(forbidden))
-    remote, _ = examined(cold, tools, workers.address)
-    for variant in variants:
-        one, other = local.arm(variant), remote.arm(variant)
+    remote = examined(cold, tools, workers.address)
+    for one, other in zip(local, remote, strict=True):
         assert one.identity == other.identity
         assert msgspec.structs.replace(one.emulated, seconds=0) == msgspec.structs.replace(
             other.emulated, seconds=0
@@ -114,7 +115,7 @@ def test_what_came_home_is_found_like_a_build_of_its_own(
     _, variants = variants_of(cold)
     with cluster.connect(workers.address) as executor:
         build.build(cold, variants[:1], tools, builder=executor.build, slots=executor.slots)
-    (again,) = build.build(cold, variants[:1], tools)
+    (again,) = build_each(cold, variants[:1], tools)
     assert again.cached
     folder = build.artefacts(cold, again.identity).cubin.parent
     assert {path.name for path in folder.iterdir()} >= {"kernel.cubin", "kernel.ptx"}
@@ -139,9 +140,9 @@ def test_a_source_that_does_not_build_fails_there_as_here(
 ) -> None:
     source = cold / "variants/scale/scale.cu"
     source.write_text(source.read_text() + "\nnonsense\n")
-    result, variants = examined(cold, tools, workers.address)
-    assert result.arm(variants[0]).refused.status == "BUILD_FAILED"
-    assert "nonsense" in result.arm(variants[0]).build_log
+    first, *_ = examined(cold, tools, workers.address)
+    assert first.refused.status == "BUILD_FAILED"
+    assert "nonsense" in first.build_log
 
 
 @pytest.mark.slow
@@ -172,7 +173,7 @@ def test_another_version_of_kernelexp_is_refused(
     loaded, variants = variants_of(cold)
     with cluster.connect(workers.address) as executor:
         result = prepare.built(loaded, variants[:1], Session(tools=tools, executor=executor))
-    assert "has another version of kernelexp" in str(result.fault(variants[0]))
+    assert "has another version of kernelexp" in str(result[0])
 
 
 @pytest.mark.slow
@@ -183,7 +184,7 @@ def test_another_compiler_is_refused(
     loaded, variants = variants_of(cold)
     with cluster.connect(workers.address) as executor:
         result = prepare.built(loaded, variants[:1], Session(tools=tools, executor=executor))
-    assert "another compiler" in str(result.fault(variants[0]))
+    assert "another compiler" in str(result[0])
 
 
 def test_a_message_that_was_damaged_is_refused() -> None:
@@ -269,10 +270,9 @@ def test_a_worker_that_is_killed_costs_its_task_only(
     own.mkdir()
     result = RealCluster(own, 2)
     try:
-        prepared, variants = examined(root, tools, result.address)
+        arms = examined(root, tools, result.address)
         assert sum(item.poll() is not None for item in result.workers) == 1
-        assert prepared.errors() == []
-        assert all(prepared.arm(variant).emulated.finished for variant in variants)
+        assert all(sound(arm).emulated.finished for arm in arms)
     finally:
         result.close()
 
@@ -295,10 +295,10 @@ def test_a_task_that_kills_every_worker_is_named_and_the_others_are_done(
     own.mkdir()
     result = RealCluster(own, 3, allowed_failures=1)
     try:
-        prepared, variants = examined(scale, tools, result.address)
-        assert "2 workers died of it" in str(prepared.fault(variants[1]))
-        assert prepared.arm(variants[0]).emulated.finished
-        assert prepared.arm(variants[2]).emulated.finished
+        first, second, third = examined(scale, tools, result.address)
+        assert "2 workers died of it" in str(second)
+        assert first.emulated.finished
+        assert third.emulated.finished
     finally:
         result.close()
 
@@ -314,7 +314,7 @@ def test_without_any_worker_left_it_says_so(
     try:
         os.kill(result.workers[0].pid, signal.SIGKILL)
         result.workers[0].wait()
-        prepared, variants = examined(cold, tools, result.address)
-        assert "no worker is left at tcp://" in str(prepared.fault(variants[0]))
+        first, *_ = examined(cold, tools, result.address)
+        assert "no worker is left at tcp://" in str(first)
     finally:
         result.close()

@@ -125,7 +125,7 @@ def built(
     shutil.copytree(hashed, root / build.CACHE)
     loaded = project.load(root)
     variant = loaded.variant("scale", None)
-    return root, prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
+    return root, prepare.arm_of(loaded, variant, Session(tools=tools))
 
 
 @pytest.fixture
