@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp.logs.documents import Unreadable, decode
+from kernelexp.logs.documents import Unreadable, apart, decode
 from kernelexp.model.axes import AxisValue, holds
 from kernelexp.model.names import is_name
 from kernelexp.model.variant import Placed, Variant
@@ -78,10 +78,8 @@ def write(root: Path, decision: Decision, files: wholefile.FilesTogether | None 
 
 def read_all(root: Path) -> tuple[list[Decision], list[Unreadable]]:
     """Every decision of the project, oldest first, and the files that are none."""
-    read = [_read(path) for path in sorted((root / FOLDER).glob("*.json"))]
-    decided = [item for item in read if isinstance(item, Decision)]
-    decided.sort(key=lambda decision: (decision.created, decision.name))
-    return decided, [item for item in read if isinstance(item, Unreadable)]
+    decided, unreadable = apart(map(_read, sorted((root / FOLDER).glob("*.json"))))
+    return sorted(decided, key=lambda decision: (decision.created, decision.name)), unreadable
 
 
 def _read(path: Path) -> Decision | Unreadable:

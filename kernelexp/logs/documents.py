@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -59,12 +60,29 @@ def is_edited(data: bytes) -> bool:
 def decode(
     path: str, decoder: msgspec.json.Decoder[Document], newest: int, kind: str
 ) -> Document | Unreadable:
-    """Reads a file of the logs, or says why it is no `what` of version `newest` or before."""
+    """Reads a file of the logs, or says why it is no `kind` of version `newest` or before."""
     content = read(path)
     if isinstance(content, Unreadable):
         return content
     document = parse(content, decoder, newest, kind)
-    return Unreadable(path=Path(path), why=document) if isinstance(document, str) else document
+    if isinstance(document, str):
+        return Unreadable(path=Path(path), why=document)
+    if getattr(document, "edited", False):
+        return Unreadable(path=Path(path), why="was edited after it was written")
+    return document
+
+
+def apart(
+    documents: Iterable[Document | Unreadable],
+) -> tuple[list[Document], list[Unreadable]]:
+    """Documents, and files that are none, each in their order."""
+    read, unreadable = [], []
+    for document in documents:
+        if isinstance(document, Unreadable):
+            unreadable.append(document)
+        else:
+            read.append(document)
+    return read, unreadable
 
 
 def parse(

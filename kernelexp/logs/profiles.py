@@ -7,13 +7,13 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.logs import records
-from kernelexp.logs.documents import sealed
-from kernelexp.logs.records import Unreadable
+from kernelexp.logs import documents
+from kernelexp.logs.documents import Unreadable, sealed
 from kernelexp.model.arm import Arm
 from kernelexp.model.axes import AxisValue
 from kernelexp.model.names import is_name
 from kernelexp.model.record import Profile, is_of
+from kernelexp.system import wholefile
 
 FOLDER = "logs/profiles"
 VERSION = 1
@@ -48,7 +48,7 @@ _arm_decoder = msgspec.json.Decoder(_Arm)
 
 def write(root: Path, profile: Profile) -> Path:
     """Writes the profile; a kill at any moment leaves either none or a whole one."""
-    return records.write_text(root, f"{FOLDER}/{profile.run}.json", encode(profile))
+    return wholefile.write(root / FOLDER / f"{profile.run}.json", encode(profile).encode())
 
 
 def encode(profile: Profile) -> str:
@@ -59,11 +59,9 @@ def encode(profile: Profile) -> str:
 
 def read_file(path: Path) -> Profile | Unreadable:
     """The profile in a file, or why it is none."""
-    profile = records.decode(str(path), _decoder, VERSION, "profile")
+    profile = documents.decode(str(path), _decoder, VERSION, "profile")
     if isinstance(profile, Unreadable):
         return profile
-    if profile.edited:
-        return _edited(path)
     if not is_name(profile.run) or profile.arm.profiled is None:
         return Unreadable(path=path, why="is not a profile: it has no name or no figures")
     return profile
@@ -80,16 +78,12 @@ def is_meant(path: Path) -> bool:
 
 def read_all(root: Path) -> tuple[list[Profile], list[Unreadable]]:
     """Every profile of the project, oldest first, and the files that are none."""
-    read = [read_file(path) for path in reversed(_list(root))]
-    return (
-        [item for item in read if isinstance(item, Profile)],
-        [item for item in read if isinstance(item, Unreadable)],
-    )
+    return documents.apart(map(read_file, reversed(_list(root))))
 
 
 def latest(root: Path, kernel: str, arch: str, axes: Mapping[str, AxisValue]) -> Profile | None:
     """The latest profile of a variant, whether its sources have changed since or not."""
-    return next((profile for profile in of_variant(root, kernel, arch, axes)), None)
+    return next(of_variant(root, kernel, arch, axes), None)
 
 
 def of_variant(
@@ -109,17 +103,11 @@ def of_variant(
 
 def unreadable(root: Path) -> list[Unreadable]:
     """The files among the profiles that are none, without reading the others wholly."""
-    heads = map(_read_head, _list(root))
-    return [head for head in heads if isinstance(head, Unreadable)]
+    return documents.apart(map(_read_head, _list(root)))[1]
 
 
 def _read_head(path: Path) -> _Head | Unreadable:
-    head = records.decode(str(path), _head_decoder, VERSION, "profile")
-    return _edited(path) if isinstance(head, _Head) and head.edited else head
-
-
-def _edited(path: Path) -> Unreadable:
-    return Unreadable(path=path, why="was edited after it was written")
+    return documents.decode(str(path), _head_decoder, VERSION, "profile")
 
 
 def _list(root: Path) -> list[Path]:

@@ -13,7 +13,6 @@ import msgspec
 
 from kernelexp.logs import documents, recounts
 from kernelexp.logs.documents import Unreadable as Unreadable
-from kernelexp.logs.documents import decode as decode
 from kernelexp.logs.documents import sealed as sealed
 from kernelexp.logs.record import complete, contradiction, with_recount
 from kernelexp.model.arm import Arm
@@ -69,17 +68,12 @@ def encode(record: Record) -> str:
     return sealed(text)
 
 
-def write_text(root: Path, name: str, text: str) -> Path:
-    """Writes a file of the project, whole or not at all."""
-    return wholefile.write(root / name, text.encode())
-
-
 # ---- reading -------------------------------------------------------------------------------------
 
 
 def read(root: Path, experiment: str) -> tuple[list[Record], list[Unreadable]]:
     """The records of one experiment, oldest first; published ones come before all runs."""
-    return _split(_read(path, experiment) for path in _list(root, experiment))
+    return documents.apart(_read(path, experiment) for path in _list(root, experiment))
 
 
 def last(root: Path, experiment: str, count: int, known: Mapping[str, Record]) -> list[Record]:
@@ -230,17 +224,6 @@ def _known_or_read(
         known.get(os.path.basename(path).split(".")[0]) or _read(path, experiment) for path in paths
     )
     return [record for record in latest if isinstance(record, Record)]
-
-
-def _split(read: Iterable[Record | Unreadable]) -> tuple[list[Record], list[Unreadable]]:
-    records: list[Record] = []
-    unreadable: list[Unreadable] = []
-    for item in read:
-        if isinstance(item, Record):
-            records.append(item)
-        else:
-            unreadable.append(item)
-    return records, unreadable
 
 
 def _read(path: str, experiment: str | None = None) -> Record | Unreadable:

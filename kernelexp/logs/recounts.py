@@ -72,6 +72,4 @@ def latest(root: str, run: str) -> Recount | Unreadable | None:
     recount = decode(path, _decoder, VERSION, "recount")
     if isinstance(recount, Recount) and recount.run != run:
         return Unreadable(path=Path(path), why=f"is of run {recount.run}")
-    if isinstance(recount, Recount) and recount.edited:
-        return Unreadable(path=Path(path), why="was edited after it was written")
     return recount

@@ -60,29 +60,34 @@ LARGE = 256 << 20
 """Bytes of arrays from which on schedules run one after the other: each takes 8 times as many."""
 
 
-class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A variant to emulate."""
+class ExecutionJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant that is built, to execute at a size of its problem."""
 
     root: str
     kernel: str
-    arch: str
-    ptx: str
-    """Path; empty for a kernel that came as a cubin, whose SASS is executed."""
-    cubin: str = ""
-    """Path of the cubin, where its SASS is to be executed instead."""
-    listing: str = ""
-    """Path of what cuobjdump prints of it."""
     axes: dict[str, AxisValue]
     size: str
     exports: dict[str, int]
     entries: tuple[str, ...]
     """Symbols of what launch() names."""
-    schedules: tuple[Schedule, ...]
+    cubin: str = ""
+    """Path of the cubin, where its SASS is executed."""
+    listing: str = ""
+    """Path of what cuobjdump prints of it."""
     problem_limit: TimeLimit
     """For making the inputs, and for the reference."""
     emulation_limit: TimeLimit
     native: str = ""
     """Path of the compiled part of the emulator; without it Python computes the same."""
+
+
+class EmulationJob(ExecutionJob, frozen=True, kw_only=True):
+    """A variant to emulate."""
+
+    arch: str
+    ptx: str
+    """Path; empty for a kernel that came as a cubin, whose SASS is executed."""
+    schedules: tuple[Schedule, ...]
     memory_bytes: int = 0
     """What the emulation may allocate; 0: what there is."""
     seed: int = SEED
@@ -428,13 +433,13 @@ def _has_wrong(arrays: Sequence[ArrayResult]) -> bool:
 
 
 def _findings(
-    found: Sequence[Finding], benign: Mapping[SourceLine, str] | None = None
+    findings: Sequence[Finding], benign: Mapping[SourceLine, str] | None = None
 ) -> tuple[EmulatedFinding, ...]:
     return tuple(
         EmulatedFinding(
             name=x.name, sentence=x.sentence + _why(x, benign or {}), where=x.where(), count=x.count
         )
-        for x in found
+        for x in findings
     )
 
 

@@ -12,10 +12,10 @@ import msgspec
 from kernelexp.evidence.code import sass_lines
 from kernelexp.evidence.code.sass_lines import SassInstruction
 from kernelexp.evidence.emulate import critical_path, followed, timeline
-from kernelexp.evidence.emulate.emulation_worker import PRELOAD, SEED, as_numpy
+from kernelexp.evidence.emulate.emulation_worker import PRELOAD, SEED, ExecutionJob, as_numpy
 from kernelexp.evidence.emulate.followed import Followed, FollowedLoad
 from kernelexp.evidence.measure import tensors
-from kernelexp.model.axes import AxisValue, spell_point
+from kernelexp.model.axes import spell_point
 from kernelexp.model.modelled import ModelledLine, ModelledRun, ModelledTime
 from kernelexp.model.problem import Problem, Size
 from kernelexp.project.problem import reads
@@ -24,7 +24,7 @@ from kernelexp.project.problem.loader import load
 from kernelexp.project.problem.reads import Used
 from kernelexp.system import wholefile
 from kernelexp.system.process import isolated
-from kernelexp.system.process.isolated import TimeLimit, Watch
+from kernelexp.system.process.isolated import Watch
 from warpsim.launch import Launch, of_entries
 from warpsim.lineinfo import Source
 
@@ -37,26 +37,12 @@ if TYPE_CHECKING:
 __all__ = ["PRELOAD", "ModellingAnswer", "ModellingJob", "main", "model"]
 
 
-class ModellingJob(msgspec.Struct, frozen=True, kw_only=True):
+class ModellingJob(ExecutionJob, frozen=True, kw_only=True):
     """A variant whose time is asked for."""
 
-    root: str
-    kernel: str
     chip: str
-    cubin: str
-    listing: str
-    """Paths of the code and of what cuobjdump prints of it."""
-    axes: dict[str, AxisValue]
-    size: str
-    exports: dict[str, int]
-    entries: tuple[str, ...]
-    """Symbols of what launch() names."""
     resident: int
     """CTAs that fit on an SM."""
-    native: str
-    """Path of the compiled part of the emulator."""
-    problem_limit: TimeLimit
-    emulation_limit: TimeLimit
     trace: str = ""
     """Where a time line of the first CTA is written; empty: nowhere."""
 

@@ -73,8 +73,8 @@ def _bytes(widths: Counter[int]) -> int:
     return sum(bits * count for bits, count in widths.items()) // 8
 
 
-def _sum(found: dict[_Key, Counter[int]], keys: Iterable[_Key]) -> dict[int, int]:
-    total = sum((found.get(key, Counter()) for key in keys), Counter[int]())
+def _sum(widths: dict[_Key, Counter[int]], keys: Iterable[_Key]) -> dict[int, int]:
+    total = sum((widths.get(key, Counter()) for key in keys), Counter[int]())
     return dict(sorted(total.items()))
 
 

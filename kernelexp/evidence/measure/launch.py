@@ -7,12 +7,13 @@ TMA descriptor by value at once, and the driver's own calls take all three in ev
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelexp.model.errors import ConfigurationError, EnvironmentFault
-from warpsim.launch import TENSOR_MAP_BYTES, Argument, Launch, TensorMap, to_bytes
+from warpsim.launch import TENSOR_MAP_BYTES, Argument, Dim3, Launch, TensorMap, to_bytes
 
 if TYPE_CHECKING:
     import torch
@@ -78,14 +79,7 @@ class LoadedKernel:
                 "have."
             )
         function = check(status_and_function)
-        attribute = cu.CUfunction_attribute
-        if launch.dynamic_smem_bytes > SMEM_WITHOUT_OPT_IN:
-            limit = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            check(cu.cuFuncSetAttribute(function, limit, launch.dynamic_smem_bytes))
-        x, y, z = launch.cluster
-        if x * y * z > PORTABLE_CLUSTER:
-            wide = attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
-            check(cu.cuFuncSetAttribute(function, wide, 1))
+        allow(cu, function, launch.dynamic_smem_bytes, launch.cluster)
         return function
 
     def unload(self) -> None:
@@ -120,7 +114,9 @@ class Bound:
         self._values = [encode(argument, arrays, self._maps) for argument in launch.arguments]
         count = max(1, len(self._values))
         self._pointers = (ctypes.c_void_p * count)(*map(ctypes.addressof, self._values))
-        self._config = _config(self._cu, launch)
+        self._config = config(
+            self._cu, launch.grid, launch.block, launch.dynamic_smem_bytes, launch.cluster
+        )
 
     def __call__(self, stream: int) -> None:
         self._config.hStream = self._cu.CUstream(stream)
@@ -130,23 +126,47 @@ class Bound:
         check(error)
 
 
-def _config(cu: Any, launch: Launch) -> Any:
-    config = cu.CUlaunchConfig()
-    config.gridDimX, config.gridDimY, config.gridDimZ = launch.grid
-    config.blockDimX, config.blockDimY, config.blockDimZ = launch.block
-    config.sharedMemBytes = launch.dynamic_smem_bytes
+def allow(cu: Any, function: Any, smem_bytes: int, cluster: Dim3) -> None:
+    """Opts a function in to what a launch of it needs to be allowed."""
+    attribute = cu.CUfunction_attribute
+    if smem_bytes > SMEM_WITHOUT_OPT_IN:
+        limit = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        check(cu.cuFuncSetAttribute(function, limit, smem_bytes))
+    if math.prod(cluster) > PORTABLE_CLUSTER:
+        wide = attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+        check(cu.cuFuncSetAttribute(function, wide, 1))
+
+
+def config(
+    cu: Any, grid: Dim3, block: Dim3, smem_bytes: int, cluster: Dim3, cooperative: bool = False
+) -> Any:
+    """A launch's CUlaunchConfig."""
+    whole = cu.CUlaunchConfig()
+    whole.gridDimX, whole.gridDimY, whole.gridDimZ = grid
+    whole.blockDimX, whole.blockDimY, whole.blockDimZ = block
+    whole.sharedMemBytes = smem_bytes
     attributes = []
     # A kernel with __cluster_dims__ refuses the attribute 1x1x1, so a plain launch carries none.
-    if launch.cluster != (1, 1, 1):
-        attribute = cu.CUlaunchAttribute()
-        attribute.id = cu.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    if cluster != (1, 1, 1):
         value = cu.CUlaunchAttributeValue()
-        value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = launch.cluster
-        attribute.value = value
-        attributes.append(attribute)
-    config.attrs = attributes
-    config.numAttrs = len(attributes)
-    return config
+        value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = cluster
+        kind = cu.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        attributes.append(_attribute(cu, kind, value))
+    if cooperative:
+        value = cu.CUlaunchAttributeValue()
+        value.cooperative = 1
+        kind = cu.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        attributes.append(_attribute(cu, kind, value))
+    whole.attrs = attributes
+    whole.numAttrs = len(attributes)
+    return whole
+
+
+def _attribute(cu: Any, kind: Any, value: Any) -> Any:
+    attribute = cu.CUlaunchAttribute()
+    attribute.id = kind
+    attribute.value = value
+    return attribute
 
 
 def encode(argument: Argument, arrays: Mapping[str, torch.Tensor], maps: list[torch.Tensor]) -> Any:

@@ -13,13 +13,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kernelexp.evidence.measure.launch import (
-    PORTABLE_CLUSTER,
-    SMEM_WITHOUT_OPT_IN,
-    DriverError,
-    check,
-    driver,
-)
+from kernelexp.evidence.measure import launch
+from kernelexp.evidence.measure.launch import DriverError, check, driver
 from kernelexp.evidence.programs import captures
 from kernelexp.evidence.programs.captures import Allocation, Capture
 from kernelexp.model.errors import KernelexpError
@@ -102,11 +97,14 @@ class _Card:
         for index, region in enumerate(capture.regions):
             before, _ = captures.contents(folder, capture, index)
             check(cu.cuMemcpyHtoD(self._starts[index], before, region.size))
-        self._prepare()
+        launch.allow(cu, self._function, capture.shared, capture.cluster)
         self._data = [self._argument(index) for index in range(len(capture.parameters))]
         count = max(1, len(self._data))
         self._arguments = (ctypes.c_void_p * count)(*map(ctypes.addressof, self._data))
-        self._config = self._configuration()
+        self._config = launch.config(
+            *(cu, capture.grid, capture.block, capture.shared, capture.cluster),
+            cooperative=capture.cooperative,
+        )
         self._launched = False
         self._other: Any = None
 
@@ -134,16 +132,6 @@ class _Card:
     def _allocate(self, size: int) -> Any:
         return check(self._cu.cuMemAlloc(size))
 
-    def _prepare(self) -> None:
-        attribute = self._cu.CUfunction_attribute
-        x, y, z = self._capture.cluster
-        if self._capture.shared > SMEM_WITHOUT_OPT_IN:
-            limit = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            check(self._cu.cuFuncSetAttribute(self._function, limit, self._capture.shared))
-        if x * y * z > PORTABLE_CLUSTER:
-            wide = attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
-            check(self._cu.cuFuncSetAttribute(self._function, wide, 1))
-
     def _argument(self, index: int) -> Any:
         capture, bases = self._capture, [int(base) for base in self._bases]
         # Of a tensor map, the first word is the address; what else is in it may stay.
@@ -154,26 +142,6 @@ class _Card:
         argument = (ctypes.c_uint8 * len(data)).from_buffer(room, skipped)
         ctypes.memmove(argument, data, len(data))
         return argument
-
-    def _configuration(self) -> Any:
-        cu, capture = self._cu, self._capture
-        config = cu.CUlaunchConfig()
-        config.gridDimX, config.gridDimY, config.gridDimZ = capture.grid
-        config.blockDimX, config.blockDimY, config.blockDimZ = capture.block
-        config.sharedMemBytes = capture.shared
-        attributes = []
-        kinds = cu.CUlaunchAttributeID
-        if capture.cluster != (1, 1, 1):
-            value = cu.CUlaunchAttributeValue()
-            value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = capture.cluster
-            attributes.append((kinds.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, value))
-        if capture.cooperative:
-            value = cu.CUlaunchAttributeValue()
-            value.cooperative = 1
-            attributes.append((kinds.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, value))
-        config.attrs = [_attribute(cu, kind, value) for kind, value in attributes]
-        config.numAttrs = len(attributes)
-        return config
 
     def launch(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Launches on memory as it was before the launch in the program."""
@@ -219,13 +187,6 @@ class _Card:
         data = bytearray(self._capture.regions[index].size)
         check(self._cu.cuMemcpyDtoH(data, self._bases[index], len(data)))
         return bytes(data)
-
-
-def _attribute(cu: Any, kind: Any, value: Any) -> Any:
-    attribute = cu.CUlaunchAttribute()
-    attribute.id = kind
-    attribute.value = value
-    return attribute
 
 
 def replay(folder: Path, repeats: int, in_row: int, previous: Path | None) -> WorkerReplay:

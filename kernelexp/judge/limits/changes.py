@@ -200,16 +200,9 @@ class ChangedPair:
             return None
         peak = chip.flops_per_clock(kind) * chip.sms.value * self._before.clock()[0]
         explains = 100 * (now - was) / self.busy / peak / self._time
-        return ChangedFigure(
-            metric="executed_mma_gflop",
-            label="GFLOP of executed MMAs",
-            kind="emulated",
-            before=was / 1e9,
-            after=now / 1e9,
-            change=now / was - 1,
-            explains=explains,
-            way=self._goes(now > was),
-        )
+        label = "GFLOP of executed MMAs"
+        figure = self._reckoned("executed_mma_gflop", label, was / 1e9, now / 1e9, now > was)
+        return msgspec.structs.replace(figure, kind="emulated", explains=explains)
 
     def sms(self) -> ChangedFigure | None:
         """Returns the number of SMs that have a CTA, where the grids differ in it."""
@@ -219,15 +212,7 @@ class ChangedPair:
         was, now = (min(share.ctas, share.sms) for share in (one, other))
         if was == now:
             return None
-        return ChangedFigure(
-            metric=SMS,
-            label=f"SMs with work, of {one.sms}",
-            kind="built",
-            before=was,
-            after=now,
-            change=now / was - 1,
-            way=self._goes(now < was),
-        )
+        return self._reckoned(SMS, f"SMs with work, of {one.sms}", was, now, now < was)
 
     def warps(self) -> ChangedFigure | None:
         """Returns the warps that an SM has at once, as the grid gives and the resources allow."""
@@ -236,15 +221,7 @@ class ChangedPair:
             return None  # the same warps on more SMs are fewer on each
         if self.is_specialised:
             return None  # those that load among them: another CTA has some of its own
-        return ChangedFigure(
-            metric=WARPS,
-            label="warps on an SM, at most",
-            kind="built",
-            before=was,
-            after=now,
-            change=now / was - 1,
-            way=self._goes(now < was),
-        )
+        return self._reckoned(WARPS, "warps on an SM, at most", was, now, now < was)
 
     @property
     def is_specialised(self) -> bool:
@@ -256,14 +233,22 @@ class ChangedPair:
         is_multicast = any(case.counter(_MULTICAST) for case in (self._before, self._after))
         if not (self._is_full and is_multicast) or was == now:
             return None
+        label = "sectors that TMA asks L2 for"
+        figure = self._reckoned("tma_reads_of_l2", label, was, now, now > was)
+        return msgspec.structs.replace(figure, kind="emulated")
+
+    def _reckoned(
+        self, metric: str, label: str, was: float, now: float, is_worse: bool
+    ) -> ChangedFigure:
+        """A figure that no evidence has: of what was built, unless another kind is put in."""
         return ChangedFigure(
-            metric="tma_reads_of_l2",
-            label="sectors that TMA asks L2 for",
-            kind="emulated",
+            metric=metric,
+            label=label,
+            kind="built",
             before=was,
             after=now,
             change=now / was - 1 if was else None,
-            way=self._goes(now > was),
+            way=self._goes(is_worse),
         )
 
     def is_of_the_limit(self, cause: str) -> bool:

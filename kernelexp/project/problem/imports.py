@@ -21,7 +21,7 @@ from types import CodeType, ModuleType
 from kernelexp.project.problem import reads
 
 
-class _Loader(SourceFileLoader):
+class _TextLoader(SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
         code: CodeType = self.source_to_code(self.get_data(path), path)
@@ -33,7 +33,7 @@ def prepare(path: Path, title: str) -> ModuleType | None:
 
     Its folder, which is given without links, is the first of sys.path from then on.
     """
-    spec = importlib.util.spec_from_file_location(title, path, loader=_Loader(title, str(path)))
+    spec = importlib.util.spec_from_file_location(title, path, loader=_TextLoader(title, str(path)))
     if spec is None or not path.is_file():
         return None
     reads.begin()
@@ -59,7 +59,7 @@ def _look_in(folder: Path) -> None:
         if reads.is_installed(f"{path}/") or not Path(path).is_dir():
             raise ImportError
         return FileFinder(
-            path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_Loader, SOURCE_SUFFIXES)
+            path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_TextLoader, SOURCE_SUFFIXES)
         )
 
     sys.path_hooks.insert(0, finder)

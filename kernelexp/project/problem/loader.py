@@ -97,9 +97,9 @@ class _Functions:
             arrange=self.arrange,
             constraints=self.constraints,
             budget=self.budget,
-            tiles=self.tiles,
-            loads=self.loads,
-            blocks=self.blocks,
+            tiles=self._counted("tiles"),
+            loads=self._counted("loads"),
+            blocks=self._counted("blocks"),
             work=lambda size: self._optional("work", Work, size),
             terms=self._constant("TERMS", dict[str, str | dict[str, str]], {}),
             benign_races=self._constant("BENIGN_RACES", dict[str, str], {}),
@@ -250,14 +250,8 @@ class _Functions:
             reasons = list(self._module.constraints(axes, arch) or ())
         return self._convert("constraints", reasons, tuple[str, ...])
 
-    def tiles(self, axes: Axes, size: Size, exports: Mapping[str, int]) -> int | None:
-        return self._optional("tiles", int, *self._wanted("tiles", axes, size, exports))
-
-    def loads(self, axes: Axes, size: Size, exports: Mapping[str, int]) -> int | None:
-        return self._optional("loads", int, *self._wanted("loads", axes, size, exports))
-
-    def blocks(self, axes: Axes, size: Size, exports: Mapping[str, int]) -> int | None:
-        return self._optional("blocks", int, *self._wanted("blocks", axes, size, exports))
+    def _counted(self, function: str) -> Callable[[Axes, Size, Mapping[str, int]], int | None]:
+        return lambda *arguments: self._optional(function, int, *self._wanted(function, *arguments))
 
     def _wanted(self, function: str, *arguments: Any) -> tuple[Any, ...]:
         """All the arguments, or without the last where the function does not take it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -61,30 +62,23 @@ def _try_launches(
 ) -> Facts:
     """A size may be beyond one variant, as heads of 128 columns are beyond room for 64."""
     launches: dict[str, tuple[Launch, ...]] = {}
-    tiles: dict[str, int] = {}
-    loads: dict[str, int] = {}
-    blocks: dict[str, int] = {}
+    counts: dict[str, Any] = {"tiles": {}, "loads": {}, "blocks": {}}
     faults: dict[str, str] = {}
     for name in question.launches_of:
         size = sizes[name]
         try:
-            launches[name] = problem.launches(point.axes, size, exports)
-            count = problem.tiles(point.axes, size, exports)
-            loading = problem.loads(point.axes, size, exports)
-            in_turn = problem.blocks(point.axes, size, exports)
+            own = problem.launches(point.axes, size, exports)
+            counted = {kind: getattr(problem, kind)(point.axes, size, exports) for kind in counts}
         except ConfigurationError as error:
             if not question.separately:
                 raise
-            launches.pop(name, None)
             faults[name] = str(error)
             continue
-        if count is not None:
-            tiles[name] = count
-        if loading is not None:
-            loads[name] = loading
-        if in_turn is not None:
-            blocks[name] = in_turn
-    return Facts(launches=launches, tiles=tiles, loads=loads, blocks=blocks, faults=faults)
+        launches[name] = own
+        for kind, count in counted.items():
+            if count is not None:
+                counts[kind][name] = count
+    return Facts(launches=launches, **counts, faults=faults)
 
 
 def main() -> None:

@@ -11,13 +11,13 @@ import msgspec
 from kernelexp.evidence.build import Diagnostic, first_error
 from kernelexp.facts import metrics
 from kernelexp.judge.verdict import WRONG
-from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, Status
 from kernelexp.model.decoding import decode
 from kernelexp.model.errors import ConfigurationError, KernelexpError
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
+from kernelexp.system import wholefile
 
 FILE = "build-baseline.json"
 UPDATE = "kernelexp check --update"
@@ -131,7 +131,7 @@ def write_baseline(
     ]
     body = ",\n".join(lines)
     text = f'{{\n"compiler": {spell(compiler)},\n"variants": {{\n{body}\n}}\n}}\n'
-    return records.write_text(root, FILE, text)
+    return wholefile.write(root / FILE, text.encode())
 
 
 def compare(

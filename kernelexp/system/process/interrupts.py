@@ -22,7 +22,7 @@ class Interrupted(KeyboardInterrupt):
         self.exit_code = 128 + number
 
 
-class _State:
+class _Ending:
     """The signal that ends this process, 0 for none yet; what is to be called then."""
 
     ending = 0
@@ -44,7 +44,7 @@ def handle_signals() -> None:
 
 def call_when_interrupted(stop: Callable[[], None]) -> None:
     """Has `stop` called by the signal's handler, in the main thread, before it raises."""
-    _State.stops += (stop,)
+    _Ending.stops += (stop,)
 
 
 def end_at_once() -> None:
@@ -56,7 +56,7 @@ def end_at_once() -> None:
     """
     import threading  # not at the start of every command
 
-    _State.at_once = True
+    _Ending.at_once = True
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -67,15 +67,15 @@ def _end_when_written(reader: int) -> None:
     """Ends the process once the number of one of these signals is written to a pipe."""
     while data := os.read(reader, 1):
         if data[0] in SIGNALS:
-            for stop in _State.stops:
+            for stop in _Ending.stops:
                 stop()
             os._exit(128 + data[0])
 
 
 def raise_if_ending() -> None:
     """Raises Interrupted in any thread once a signal has come."""
-    if _State.ending:
-        raise Interrupted(_State.ending)
+    if _Ending.ending:
+        raise Interrupted(_Ending.ending)
 
 
 def _end_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
@@ -92,11 +92,11 @@ def _end_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
 
 
 def _on_signal(number: int, _frame: FrameType | None) -> None:
-    if _State.ending:
+    if _Ending.ending:
         os._exit(128 + number)  # the watchdog kills what is left
-    _State.ending = number
-    for stop in _State.stops:
+    _Ending.ending = number
+    for stop in _Ending.stops:
         stop()
-    if _State.at_once:
+    if _Ending.at_once:
         os._exit(128 + number)
     raise Interrupted(number)

@@ -107,8 +107,7 @@ def run(
     EnvironmentFault if the program can't be started, TimedOut past `timeout_s`, TooMuchOutput past
     `output_max` bytes, Interrupted where stop_all() ended it.
     """
-    mark = f"{_start_watchdog()}{uuid.uuid4().hex[:12]}/"
-    environment = {**os.environ, **(env or {}), watchdog.MARK: mark}
+    mark, environment = _marked(env or {})
     with _running.lock:  # who stops all processes knows each that there is
         process = _start(argv, cwd, environment, link, feed=stdin is not None)
         _running.children[process] = (_thread.cancelled, mark)
@@ -130,9 +129,7 @@ def run(
             ) from None
         raise
     finally:
-        with _running.lock:
-            _running.children.pop(process, None)
-            _running.stopped.discard(process)
+        _forget(process)
     return Completed(
         returncode=process.returncode, output=output, stderr=errors.decode(errors="replace")
     )
@@ -159,8 +156,7 @@ def run_attached(
     output: the file that its standard output goes to, if not this process's. meanwhile: called with
     a file that can be read once the process has ended.
     """
-    mark = f"{_start_watchdog()}{uuid.uuid4().hex[:12]}/"
-    environment = {**os.environ, **env, watchdog.MARK: mark}
+    mark, environment = _marked(env)
     begun = time.monotonic()
     try:
         process = subprocess.Popen(argv, cwd=cwd, env=environment, stdout=output)
@@ -186,10 +182,20 @@ def run_attached(
         if limit:
             limit.cancel()
         watchdog.kill(mark)  # what it has started ends with it
-        with _running.lock:
-            _running.children.pop(process, None)
-            _running.stopped.discard(process)
+        _forget(process)
     return Ended(returncode=process.returncode, seconds=time.monotonic() - begun)
+
+
+def _marked(env: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The mark of a new tree, and the environment of its first process."""
+    mark = f"{_start_watchdog()}{uuid.uuid4().hex[:12]}/"
+    return mark, {**os.environ, **env, watchdog.MARK: mark}
+
+
+def _forget(process: subprocess.Popen[bytes]) -> None:
+    with _running.lock:
+        _running.children.pop(process, None)
+        _running.stopped.discard(process)
 
 
 def run_forked(
