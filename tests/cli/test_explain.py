@@ -13,10 +13,10 @@ from support import ROOT, Kx, edit
 
 from kernelexp import project
 from kernelexp.evidence import build
-from kernelexp.logs import records
 from kernelexp.model import arm
 from kernelexp.model.errors import BuildError, UsageError
 from kernelexp.model.record import Profile, Record
+from kernelexp.system import wholefile
 
 # One worker emulates the transpose for all of them.
 pytestmark = pytest.mark.xdist_group("transpose")
@@ -183,8 +183,8 @@ def with_profiles(without_profiles: Path) -> Path:
             created="2026-11-22",
             arm=msgspec.structs.replace(begun, profiled=profile(launch)),
         )
-        path = f"logs/profiles/{taken.run}.json"
-        records.write_text(tmp_path, path, msgspec.json.encode(taken).decode())
+        path = tmp_path / f"logs/profiles/{taken.run}.json"
+        wholefile.write(path, msgspec.json.encode(taken))
     return tmp_path
 
 
