@@ -15,21 +15,19 @@ def of_line(evidence: EmulatedEvidence | None, file: str, line: int) -> list[Acc
     return [widths for widths in every if (widths.file, widths.line) == (file, line)]
 
 
-def spell(access_widths: AccessWidths) -> str:
+def spell(widths: AccessWidths) -> str:
     """`SASS loads 128 bits where PTX loads 4 x 32: expect 25% of these requests`."""
-    space, verb = access_widths.what.split()
-    if not access_widths.sass:
+    space, verb = widths.what.split()
+    if not widths.sass:
         return (
-            f"SASS has no {access_widths.what} at this line: ptxas moved it to another line, "
+            f"SASS has no {widths.what} at this line: ptxas moved it to another line, "
             "or left it out"
         )
-    words = (
-        f"SASS {verb}s {_spell(access_widths.sass)} bits where PTX {verb}s {_from(access_widths)}"
-    )
+    words = f"SASS {verb}s {_spell(widths.sass)} bits where PTX {verb}s {_from(widths)}"
     place = "" if space == "global" else f" ({space})"
-    if access_widths.ratio is None:
+    if widths.ratio is None:
         return f"{words}{place}"
-    return f"{words}{place}: expect {100 * access_widths.ratio:.0f}% of these requests"
+    return f"{words}{place}: expect {100 * widths.ratio:.0f}% of these requests"
 
 
 def _spell(widths: Iterable[int]) -> str:
@@ -37,13 +35,13 @@ def _spell(widths: Iterable[int]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _from(access_widths: AccessWidths) -> str:
+def _from(widths: AccessWidths) -> str:
     """`4 x 32` for what becomes one access of 128 bits."""
-    if len(access_widths.ptx) == len(access_widths.sass) == 1:
-        (was,), (now,) = access_widths.ptx, access_widths.sass
+    if len(widths.ptx) == len(widths.sass) == 1:
+        (was,), (now,) = widths.ptx, widths.sass
         if now > was and now % was == 0:
             return f"{now // was} x {was}"
-    return _spell(access_widths.ptx)
+    return _spell(widths.ptx)
 
 
 def summarize(evidence: EmulatedEvidence | None) -> str:
@@ -60,21 +58,18 @@ def summarize(evidence: EmulatedEvidence | None) -> str:
     )
 
 
-def _is_wider(access_widths: AccessWidths) -> bool:
+def _is_wider(widths: AccessWidths) -> bool:
     """Whether ptxas made accesses wider than in PTX, on average."""
     was, now = (
-        sum(bits * count for bits, count in widths.items()) / max(sum(widths.values()), 1)
-        for widths in (access_widths.ptx, access_widths.sass)
+        sum(bits * count for bits, count in counts.items()) / max(sum(counts.values()), 1)
+        for counts in (widths.ptx, widths.sass)
     )
     return now > was
 
 
 def _lines(kind: str, own: Sequence[AccessWidths]) -> str:
     """`shared loads on 2 lines (a.cu:3, a.cu:5)`."""
-    places = [
-        f"{access_widths.file.rpartition('/')[2]}:{access_widths.line}"
-        for access_widths in own[:_PLACES]
-    ]
+    places = [f"{widths.file.rpartition('/')[2]}:{widths.line}" for widths in own[:_PLACES]]
     dots = ", ..." if len(own) > _PLACES else ""
     return f"{kind}s on {len(own)} line{'s' * (len(own) > 1)} ({', '.join(places)}{dots})"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from kernelexp.model.measurement import WORST, ArrayResult
 
@@ -31,8 +31,4 @@ def describe(result: ArrayResult) -> str:
 
 def describe_wrong(results: Iterable[ArrayResult]) -> str:
     """The sentence about all outputs that are wrong; empty if none is."""
-    return "; ".join(map(describe, _wrong(results)))
-
-
-def _wrong(results: Iterable[ArrayResult]) -> Iterator[ArrayResult]:
-    return (result for result in results if result.wrong)
+    return "; ".join(describe(result) for result in results if result.wrong)

@@ -89,16 +89,12 @@ _DOUBTED = ("no_samples", "one_process", "placebo_differs", "placebo_wide")
 def _exceptions(results: Sequence[SizeResult], name: str, decided: Verdict) -> str:
     """The sizes at which a candidate does the opposite of what it does over all."""
     words = {Status.IMPROVED: "faster", Status.REJECTED: "slower"}
-    result = []
+    sentences = []
     for status, word in words.items():
-        own = [
-            size_result.size
-            for size_result in results
-            if size_result.verdicts[name].status is status
-        ]
+        own = [result.size for result in results if result.verdicts[name].status is status]
         if own and status is not decided.status:
-            result.append(f" It is {word} at {', '.join(own)}.")
-    return "".join(result)
+            sentences.append(f" It is {word} at {', '.join(own)}.")
+    return "".join(sentences)
 
 
 def best(result: SizeResult) -> str | None:
@@ -162,7 +158,7 @@ def _meeting(
         gaps.append(math.log(ratios[0] / ratios[1]))
     if gaps[0] * gaps[1] >= 0.0:
         return None
-    low, high = (math.log(size_result.parameters[parameter]) for size_result in (one, other))
+    low, high = (math.log(result.parameters[parameter]) for result in (one, other))
     return math.exp(low + (high - low) * gaps[0] / (gaps[0] - gaps[1]))
 
 

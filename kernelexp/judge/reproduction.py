@@ -131,10 +131,7 @@ def _other_conditions(now: Record, record: Record) -> str:
         return f"on {record.device} instead of {now.device}"
     if now.size != record.size:
         return f"at size {record.size!r} instead of {now.size!r}"
-    judged = [
-        measurement.printed.figure if measurement.printed else "time"
-        for measurement in (taken, before)
-    ]
+    judged = [item.printed.figure if item.printed else "time" for item in (taken, before)]
     if judged[0] != judged[1]:
         return f"judged by {judged[1]} instead of {judged[0]}"
     if taken.options.l2 != before.options.l2:

@@ -67,8 +67,7 @@ def does_not_fit(arch: Arch, evidence: BuildEvidence) -> Verdict | None:
     """IMPOSSIBLE where the build turned out so that not one CTA fits an SM, or is launched with
     more threads than there may be; else None."""
     entries = {"": (evidence.resources, evidence.occupancy)} | {
-        f" of {name}": (other_entry.resources, other_entry.occupancy)
-        for name, other_entry in evidence.others.items()
+        f" of {name}": (other.resources, other.occupancy) for name, other in evidence.others.items()
     }
     for of, (used, occupancy) in entries.items():
         if refused := impossible(arch, (), Budget(threads=used.threads, dynamic_smem_bytes=0)):

@@ -167,15 +167,13 @@ def load(start: Path, *, sources: bool = True) -> Project:
         root=path.parent,
         kernels=kernels,
         experiments={
-            project_entry.id: project_entry.experiment
+            entry.id: entry.experiment
             for section in ("experiments", "history")
-            for project_entry in entries
-            if project_entry.section == section and project_entry.experiment
+            for entry in entries
+            if entry.section == section and entry.experiment
         },
-        history=tuple(
-            project_entry.id for project_entry in entries if project_entry.section == "history"
-        ),
-        places={project_entry.id: project_entry.place for project_entry in entries},
+        history=tuple(entry.id for entry in entries if entry.section == "history"),
+        places={entry.id: entry.place for entry in entries},
     )
 
 

@@ -57,8 +57,8 @@ def sources(root: Path) -> tuple[list[ExperimentFile], list[Fault]]:
     """The files of experiments/ and history/, each folder in its order; names that do not fit."""
     experiments, faults = _list(root, "experiments")
     steps, more = _list(root, "history")
-    experiments.sort(key=lambda experiment_file: (_natural(experiment_file.id), experiment_file.id))
-    steps.sort(key=lambda experiment_file: (_number(experiment_file.file), experiment_file.file))
+    experiments.sort(key=lambda item: (_natural(item.id), item.id))
+    steps.sort(key=lambda item: (_number(item.file), item.file))
     return [*experiments, *steps], [*faults, *more]
 
 

@@ -51,7 +51,5 @@ def entries(plan: Plan) -> list[CachedCompilation]:
 
 
 def remember(plan: Plan, entry: CachedCompilation) -> None:
-    others = [
-        cached_compilation for cached_compilation in entries(plan) if cached_compilation != entry
-    ]
+    others = [other for other in entries(plan) if other != entry]
     store.keep(*_manifest(plan), msgspec.json.encode([entry, *others][:KEPT]))

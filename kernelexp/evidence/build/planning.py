@@ -112,12 +112,9 @@ def compiler_flags(variant: Variant) -> tuple[str, ...]:
         return ()
     if variant.form == "ptx":
         return (*PTXAS_FLAGS, f"-arch={variant.arch}", *variant.flags)
-    return (*NVCC_FLAGS, *_gencode(variant.arch), *headers.expanded(variant.flags))
-
-
-def _gencode(arch: str) -> tuple[str, ...]:
     # PTX of the same architecture-specific target: sm_100a features exist in no other.
-    return ("-gencode", f"arch={arch.replace('sm_', 'compute_')},code={arch}")
+    target = f"arch={variant.arch.replace('sm_', 'compute_')},code={variant.arch}"
+    return (*NVCC_FLAGS, "-gencode", target, *headers.expanded(variant.flags))
 
 
 def _key(plan: Plan, files: Files) -> str:

@@ -31,11 +31,7 @@ def ship(plan: Plan) -> Shipped:
     if built.refused:
         return Shipped(arm=built)
     folder = store.builds(plan.root) / built.identity
-    entry = next(
-        cached_compilation
-        for cached_compilation in manifest.entries(plan)
-        if cached_compilation.identity == built.identity
-    )
+    entry = next(item for item in manifest.entries(plan) if item.identity == built.identity)
     artefacts = {name: (folder / name).read_bytes() for name in service.left_by(plan.variant)}
     return Shipped(arm=built, toolkit=plan.compiler.toolkit, entry=entry, artefacts=artefacts)
 

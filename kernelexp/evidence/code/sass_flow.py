@@ -79,7 +79,7 @@ class _Edges:
     """The edges of the graph; calls of functions that return are apart from it."""
 
     def __init__(self, code: Sequence[SassInstruction]) -> None:
-        self.offsets = [sass_instruction.offset for sass_instruction in code]
+        self.offsets = [instruction.offset for instruction in code]
         self.graph: dict[int, list[int]] = {}
         self.calls: dict[int, int] = {}
         self.parting: set[tuple[int, int]] = set()
@@ -100,10 +100,8 @@ class _Edges:
                 self.graph[instruction.offset] = following if instruction.guard or not ends else []
                 if instruction.opcode in _INDIRECT:
                     self.indirect.append(instruction.offset)
-        guarded = {sass_instruction.offset for sass_instruction in code if sass_instruction.guard}
-        returns = {
-            sass_instruction.offset for sass_instruction in code if sass_instruction.opcode == "RET"
-        }
+        guarded = {instruction.offset for instruction in code if instruction.guard}
+        returns = {instruction.offset for instruction in code if instruction.opcode == "RET"}
         for at, (target, following) in called.items():
             if returns & _reach({target}, self.graph):
                 self.calls[at] = target
@@ -111,14 +109,12 @@ class _Edges:
                 self.graph[at] = [target, *(following if at in guarded else ())]
         self._guess(code)
 
-    def _branch(
-        self, sass_instruction: SassInstruction, to: list[int], following: list[int]
-    ) -> None:
-        operands = sass_instruction.text.partition(sass_instruction.mnemonic)[2]
-        conditional = sass_instruction.guard or "," in operands
-        self.graph[sass_instruction.offset] = [*to, *(following if conditional else ())]
-        if "DIV" in sass_instruction.mnemonic.split(".")[1:]:
-            self.parting |= {(sass_instruction.offset, target) for target in to}
+    def _branch(self, instruction: SassInstruction, to: list[int], following: list[int]) -> None:
+        operands = instruction.text.partition(instruction.mnemonic)[2]
+        conditional = instruction.guard or "," in operands
+        self.graph[instruction.offset] = [*to, *(following if conditional else ())]
+        if "DIV" in instruction.mnemonic.split(".")[1:]:
+            self.parting |= {(instruction.offset, target) for target in to}
 
     def _guess(self, code: Sequence[SassInstruction]) -> None:
         """Indirect branches may lead to where nothing else does."""
@@ -143,9 +139,9 @@ def to_itself(at: int, ways: Sequence[int]) -> bool:
     return list(ways) == [at]
 
 
-def _target(sass_instruction: SassInstruction) -> int | None:
+def _target(instruction: SassInstruction) -> int | None:
     """The offset that a branch or a call names last."""
-    match = _TARGET.search(sass_instruction.text)
+    match = _TARGET.search(instruction.text)
     return int(match["offset"], 16) if match else None
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from kernelexp.evidence.code import line_table
 from kernelexp.evidence.emulate import roles
 from kernelexp.evidence.emulate.emulated_costs import LineCost
+from kernelexp.facts.counters import EXECUTED
 from kernelexp.model.modelled import PathStep
 from warpsim.lineinfo import Source
 
@@ -99,7 +100,7 @@ def _step(wait: _Wait, places: Mapping[_Places, float], total: float) -> PathSte
 def _executed_by(recording: Recording) -> dict[int, set[int]]:
     """The warps of a CTA that ran each instruction."""
     result: dict[int, set[int]] = defaultdict(set)
-    for (warp, first), _ in _counts(recording).items():
+    for warp, first in _counts(recording):
         for number in range(first, recording.blocks[first].last):
             result[number].add(warp)
     return result
@@ -130,15 +131,13 @@ def role_names(
             if source is not None:
                 executed[source, warp] += count
                 warps[source] |= 1 << warp
-    lines = [
-        LineCost(
-            source=source,
-            warps=bits,
-            counters={
-                roles.EXECUTED[-1]: sum(executed[source, warp] for warp in roles.members(bits))
-            },
-        )
+    counts = {
+        source: sum(executed[source, warp] for warp in roles.members(bits))
         for source, bits in warps.items()
+    }
+    lines = [
+        LineCost(source=source, warps=warps[source], counters={EXECUTED["sass"]: count})
+        for source, count in counts.items()
     ]
     files = {frame.file for line in lines for frame in line.source.frames()}
     texts = roles.read_texts(root, files)

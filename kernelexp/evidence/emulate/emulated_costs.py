@@ -19,7 +19,7 @@ from warpsim.launch import Launch
 from warpsim.lineinfo import Source
 
 if TYPE_CHECKING:
-    from warpsim import Counters, LineCounters, Result
+    from warpsim import Counters, Result
 
 LINES_KEPT = 10
 # What a line is judged by: what costs time in a kernel which waits for memory.
@@ -80,7 +80,8 @@ def dearest(root: Path, counters: Counters) -> tuple[EmulatedLine, ...]:
     costly = [line for line in lines if any(line.counters.get(cost) for cost in COSTS)]
     costly.sort(key=lambda line: -sum(line.counters.get(cost, 0) for cost in COSTS))
     kept = costly[:LINES_KEPT]
-    kept += [line for line in sorted(lines, key=_executed)[-1:] if line not in kept]
+    most = sorted(lines, key=lambda line: executed(line.counters))[-1:]
+    kept += [line for line in most if line not in kept]
     return tuple(
         EmulatedLine(
             file=line.source.relative_to(str(root)).file,
@@ -92,37 +93,38 @@ def dearest(root: Path, counters: Counters) -> tuple[EmulatedLine, ...]:
     )
 
 
-def _executed(line: LineCounters) -> int:
-    return sum(line.counters.get(name, 0) for name in EXECUTED.values())
+def executed(counters: Mapping[str, int]) -> int:
+    """Warp instructions that an emulation executed; it has one of these counters."""
+    return sum(counters.get(name, 0) for name in EXECUTED.values())
 
 
 def every_line(
-    root: Path, launches: Sequence[Launch], executed: Sequence[Result]
+    root: Path, launches: Sequence[Launch], results: Sequence[Result]
 ) -> tuple[LineCost, ...]:
     return tuple(
         LineCost(
             entry=entry,
-            source=source_counters.source.relative_to(str(root)),
-            warps=source_counters.warps,
-            counters=nonzero(source_counters.counters),
-            accesses=_accesses(source_counters.opcodes),
+            source=line.source.relative_to(str(root)),
+            warps=line.warps,
+            counters=nonzero(line.counters),
+            accesses=_accesses(line.opcodes),
         )
-        for entry, counters in _by_entry(launches, executed).items()
-        for source_counters in counters.by_source()
+        for entry, counters in _by_entry(launches, results).items()
+        for line in counters.by_source()
     )
 
 
-def _by_entry(launches: Sequence[Launch], executed: Sequence[Result]) -> dict[str, Counters]:
+def _by_entry(launches: Sequence[Launch], results: Sequence[Result]) -> dict[str, Counters]:
     from warpsim import add_up
 
     of_entry: dict[str, list[Counters]] = {}
-    for launch, result in zip(launches, executed, strict=False):
+    for launch, result in zip(launches, results, strict=False):
         of_entry.setdefault(launch.entry, []).append(result.counters)
     return {entry: add_up(counters) for entry, counters in of_entry.items()}
 
 
 def every_instruction(
-    listing: Path, launches: Sequence[Launch], executed: Sequence[Result]
+    listing: Path, launches: Sequence[Launch], results: Sequence[Result]
 ) -> tuple[InstructionCost, ...]:
     text = listing.read_text("utf-8", "replace").splitlines()
     return tuple(
@@ -134,7 +136,7 @@ def every_instruction(
             wavefronts=instruction.tally.wavefronts,
             sectors=instruction.tally.sectors,
         )
-        for entry, counters in _by_entry(launches, executed).items()
+        for entry, counters in _by_entry(launches, results).items()
         for instruction in counters.instructions
         if (match := _ADDRESS.match(text[instruction.instruction.line - 1]))
     )

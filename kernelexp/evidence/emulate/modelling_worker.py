@@ -26,7 +26,6 @@ from kernelexp.system import wholefile
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import Watch
 from warpsim.launch import Launch, of_entries
-from warpsim.lineinfo import Source
 
 if TYPE_CHECKING:
     from warpsim.timing.chips import TimedChip
@@ -124,16 +123,17 @@ def _model(job: ModellingJob, watch: Watch) -> ModelledRun:
     sampled = follow(job, watch)
     chosen, samples = sampled.chosen, sampled.samples
     modelled = model.model(samples, sampled.launch, chips.find(job.chip), timeline.INSTRUCTIONS)
-    recording, replayed, sources = samples[-1].recording, modelled.replayed, _sources(job)
+    recording, replayed, code = samples[-1].recording, modelled.replayed, _code(job)
+    sources = {x.offset: x.source.relative_to(job.root) if x.source else None for x in code}
     entry = Path(job.root), Path(job.cubin), job.entries[0]
     roles = critical_path.role_names(*entry, recording, sources)
-    texts = {instruction.offset: instruction.text for instruction in _code(job)}
+    texts = {instruction.offset: instruction.text for instruction in code}
     if job.trace:
         label, clock = f"{job.kernel} {spell_point(job.axes)}", modelled.clock_hz
         text = timeline.trace(label, recording, replayed, clock, sources, texts, roles)
         wholefile.write(Path(job.trace), text.encode())
     return ModelledRun(
-        time=_time(job, chosen, samples, modelled, roles),
+        time=_time(job, chosen, samples, modelled, sources, roles),
         timeline=timeline.blocks(recording, replayed, sources, texts, roles),
     )
 
@@ -192,6 +192,7 @@ def _time(
     chosen: Followed,
     samples: Sequence[Sample],
     launch: ModelledLaunch,
+    sources: critical_path.Sources,
     roles: Sequence[str],
 ) -> ModelledTime:
     from warpsim.timing import chips
@@ -214,16 +215,12 @@ def _time(
             name: float(x / total)
             for name, x in zip(REASONS, replayed.reasons.sum(axis=0), strict=True)
         },
-        lines=tuple(_lines(job, samples[-1].recording, replayed)),
-        path=critical_path.steps(samples[-1].recording, replayed, _sources(job), roles),
+        lines=tuple(_lines(samples[-1].recording, replayed, sources)),
+        path=critical_path.steps(samples[-1].recording, replayed, sources, roles),
         roles=critical_path.by_role(replayed, roles),
-        followed=tuple(_spell(item) for item in executed) if smaller else (),
+        followed=tuple(map(spell_point, executed)) if smaller else (),
         warp_instructions=sum(sample.recording.warp_instructions for sample in samples),
     )
-
-
-def _spell(size: Size) -> str:
-    return ", ".join(f"{key}={value}" for key, value in size.items())
 
 
 def _code(job: ModellingJob) -> tuple[SassInstruction, ...]:
@@ -231,15 +228,12 @@ def _code(job: ModellingJob) -> tuple[SassInstruction, ...]:
     return sass_lines.read(Path(job.cubin), listing, job.entries[0])
 
 
-def _sources(job: ModellingJob) -> dict[int, Source | None]:
-    """Lines by the addresses of instructions."""
-    return {x.offset: x.source.relative_to(job.root) if x.source else None for x in _code(job)}
-
-
-def _lines(job: ModellingJob, recording: Recording, replayed: Replayed) -> Iterator[ModelledLine]:
+def _lines(
+    recording: Recording, replayed: Replayed, sources: critical_path.Sources
+) -> Iterator[ModelledLine]:
     from warpsim.timing.replay import REASONS
 
-    sources, reasons = _sources(job), replayed.reasons
+    reasons = replayed.reasons
     of_path = critical_path.by_line(recording, replayed, sources)
     lines: dict[Any, Any] = defaultdict(lambda: [0] * len(REASONS))
     for number, instruction in enumerate(recording.code):

@@ -46,12 +46,8 @@ def note(job: EmulationJob, watch: Watch) -> Patterned:
     except emulator.REFUSALS as fault:
         return Patterned(unsupported=str(fault))
     of_entry = {launch.entry: own for launch, own in zip(case.launches, notes, strict=True)}
-    generator = (
-        access_pattern for own in of_entry.values() for access_pattern in own.found.values()
-    )
-    return Patterned(
-        patterns=tuple(_placed(access_pattern, job.root) for access_pattern in generator)
-    )
+    patterns = (pattern for own in of_entry.values() for pattern in own.found.values())
+    return Patterned(patterns=tuple(_placed(pattern, job.root) for pattern in patterns))
 
 
 def _placed(pattern: AccessPattern, root: str) -> AccessPattern:

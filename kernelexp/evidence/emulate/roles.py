@@ -8,6 +8,8 @@ roles call counts less than the lines that call it.
 
 from __future__ import annotations
 
+import functools
+import operator
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,11 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.evidence.emulate.emulated_costs import LineCost
-from kernelexp.facts import counters
-
-EXECUTED = tuple(counters.EXECUTED.values())
-"""Warp instructions that an emulation executed; it has one of these."""
+from kernelexp.evidence.emulate.emulated_costs import LineCost, executed
 
 Place = tuple[str, int]
 """File and line."""
@@ -59,17 +57,14 @@ def members(warps: int) -> list[int]:
     return [index for index in range(warps.bit_length()) if warps >> index & 1]
 
 
-def executed(line: LineCost) -> int:
-    """Warp instructions."""
-    return sum(line.counters.get(name, 0) for name in EXECUTED)
+def _every(lines: Sequence[LineCost]) -> int:
+    """All warps that execute any of these lines, a bit each."""
+    return functools.reduce(operator.or_, (line.warps for line in lines), 0)
 
 
 def find(lines: Sequence[LineCost]) -> tuple[int, ...]:
     """The warps of each role, a bit each, by their first warp."""
-    every = 0
-    for line in lines:
-        every |= line.warps
-    weights = {warp: _weights(lines, warp) for warp in members(every)}
+    weights = {warp: _weights(lines, warp) for warp in members(_every(lines))}
     roles: list[int] = []
     for warp, own in weights.items():
         for index, role in enumerate(roles):
@@ -86,7 +81,7 @@ def _weights(lines: Sequence[LineCost], warp: int) -> dict[Place, float]:
     result: dict[Place, float] = {}
     for line in lines:
         if line.warps >> warp & 1:
-            share = executed(line) / line.warps.bit_count()
+            share = executed(line.counters) / line.warps.bit_count()
             for place in {(frame.file, frame.line) for frame in line.source.frames()}:
                 result[place] = result.get(place, 0.0) + share
     return result
@@ -126,9 +121,7 @@ def _commented(warps: int, lines: Sequence[LineCost], comments: Mapping[Place, s
         for frame in line.source.frames():
             place = (frame.file, frame.line)
             ran[place] = ran.get(place, 0) | line.warps
-    every = 0
-    for line in lines:
-        every |= line.warps
+    every = _every(lines)
     for (file, number), text in comments.items():
         after = [place for place in ran if place[0] == file and place[1] >= number]
         apart = [place for place in sorted(after) if ran[place] != every]
@@ -153,7 +146,7 @@ def _called(
                 frames = reversed(line.source.frames())
                 names = [plain(functions.get((f.file, f.line), "")) for f in frames]
                 for fromkey in dict.fromkeys(filter(None, names)):
-                    own[fromkey] += executed(line)
+                    own[fromkey] += executed(line.counters)
         counts.append(own)
     return [
         _choose(own, [other for other in counts if other is not own], _total(lines, warps))
@@ -162,7 +155,7 @@ def _called(
 
 
 def _total(lines: Sequence[LineCost], warps: int) -> int:
-    return sum(executed(line) for line in lines if not line.warps & ~warps)
+    return sum(executed(line.counters) for line in lines if not line.warps & ~warps)
 
 
 def _choose(own: Counter[str], others: Sequence[Counter[str]], total: int) -> str:

@@ -20,7 +20,7 @@ from kernelexp.model.limits import Limits
 from kernelexp.model.measurement import Measurement, Options, TimedArm
 from kernelexp.model.progress import OnProgress
 from kernelexp.project.problem import consult, files
-from kernelexp.project.problem.consult import Point
+from kernelexp.project.problem.consult import Consulted, Point
 from warpsim.launch import Launch
 
 SIZE = "full"
@@ -134,14 +134,8 @@ def take(
         own.get(name) or facts.launches[size]
         for name, facts in zip(arms, answer.points, strict=True)
     ]
-    name = f"variants/{baseline.kernel}/problem.py"
-    job = Job(
-        problem=str(root / name),
-        name=name,
-        size=answer.sizes[size],
-        size_name=size,
-        arms=tuple(_jobs(root, arms, started, answer.peers if measuring.options.peers else ())),
-    )
+    peers = answer.peers if measuring.options.peers else ()
+    job = job_of(root, answer, size, _jobs(root, arms, started, peers))
     question = MeasurementQuestion(
         job=job,
         options=measuring.of_arms(len(arms)),
@@ -159,6 +153,18 @@ def take(
         flops=work.flops if work else 0,
         bytes=work.bytes if work else 0,
         journals=journals,
+    )
+
+
+def job_of(root: Path, consulted: Consulted, size: str, arms: Iterable[ArmJob]) -> Job:
+    """The job of timing arms of a kernel at a size of its problem."""
+    name = f"variants/{consulted.kernel}/problem.py"
+    return Job(
+        problem=str(root / name),
+        name=name,
+        size=consulted.sizes[size],
+        size_name=size,
+        arms=tuple(arms),
     )
 
 

@@ -55,42 +55,36 @@ def read(
     among those. UsageError where a file is not a profile, or where several launches are left;
     EnvironmentFault where a report needs an ncu that is not there.
     """
-    merged: list[Sequence[ProfiledLaunch]] = []
-    sessions: list[ProfilingSession] = []
-    lost: list[str] = []
-    sources = []
-    for path in files:
-        digest, head = _hash(path)
-        for content in _contents(path, head, ncu):
-            if isinstance(content, ProfilingSession):
-                sessions.append(content)
-            else:
-                merged.append(content.launches)
-                lost += content.lost
-        sources.append(f"{printable(path.name)} (SHA-256 {digest})")
-    if not merged:
-        raise UsageError(f"{printable(files[0].name)} {_NO_LAUNCH}")
-    launches = merge(merged)
-    chosen = _choose(launches, kernel, launch)
+    page, digests = _read(files, ncu)
+    launches, chosen = page.launches, _choose(page.launches, kernel, launch)
+    sources = [f"{printable(path.name)} (SHA-256 {digests[path]})" for path in files]
     if len(launches) > 1:
         sources.append(f"launch {launches.index(chosen) + 1} of {len(launches)}")
-    evidence = _complete(chosen, sessions).evidence
-    return ImportedLaunch(evidence=evidence, source=", ".join(sources), lost=tuple(lost))
+    return ImportedLaunch(evidence=chosen.evidence, source=", ".join(sources), lost=page.lost)
 
 
 def read_file(path: Path, ncu: str | None = None) -> pages.Page:
     """All launches of one file of ncu; raises as read() does."""
-    _, head = _hash(path)
-    contents = list(_contents(path, head, ncu))
-    pages_read = [content for content in contents if not isinstance(content, ProfilingSession)]
-    if not pages_read:
-        raise UsageError(f"{printable(path.name)} {_NO_LAUNCH}")
+    return _read([path], ncu)[0]
+
+
+def _read(files: Sequence[Path], ncu: str | None) -> tuple[pages.Page, dict[Path, str]]:
+    """The launches of files that are about the same ones, and each file's SHA-256."""
+    contents: list[pages.Page | ProfilingSession] = []
+    digests = {}
+    for path in files:
+        digests[path], head = _hash(path)
+        contents += _contents(path, head, ncu)
+    read = [content for content in contents if isinstance(content, pages.Page)]
+    if not read:
+        raise UsageError(f"{printable(files[0].name)} {_NO_LAUNCH}")
     sessions = [content for content in contents if isinstance(content, ProfilingSession)]
-    launches = [
-        _complete(launch, sessions) for launch in merge([page.launches for page in pages_read])
-    ]
-    lost = (words for page in pages_read for words in page.lost)
-    return pages.Page(launches=tuple(launches), lost=tuple(lost))
+    launches = merge([page.launches for page in read])
+    lost = (words for page in read for words in page.lost)
+    page = pages.Page(
+        launches=tuple(_complete(launch, sessions) for launch in launches), lost=tuple(lost)
+    )
+    return page, digests
 
 
 def _complete(launch: ProfiledLaunch, sessions: Sequence[ProfilingSession]) -> ProfiledLaunch:
@@ -157,10 +151,7 @@ def _choose(launches: Sequence[ProfiledLaunch], kernel: str, number: int | None)
     if number is not None and not 1 <= number <= len(fitting):
         raise UsageError(f"--launch {number} should be from 1 to {len(fitting)}.")
     if number is None and len(fitting) > 1:
-        listed = "\n".join(
-            f"  {at}  {_spell(profiled_launch)}"
-            for at, profiled_launch in enumerate(fitting[:20], 1)
-        )
+        listed = "\n".join(f"  {at}  {_spell(item)}" for at, item in enumerate(fitting[:20], 1))
         more = f"\n  ... and {len(fitting) - 20} more" if len(fitting) > 20 else ""
         raise UsageError(
             f"there are {len(fitting)} launches: choose one with --launch N, or with --kernel "

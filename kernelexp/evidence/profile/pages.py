@@ -41,9 +41,8 @@ def read(text: str, name: str) -> tuple[ProfiledEvidence, ...]:
 
     `name` is what a mistake is said of, such as the file's name.
     """
-    return tuple(
-        launch.evidence for launch in parse(io.StringIO(text, newline=None), name).launches
-    )
+    page = parse(io.StringIO(text, newline=None), name)
+    return tuple(launch.evidence for launch in page.launches)
 
 
 def parse(lines: Iterable[str], name: str) -> Page:
@@ -62,9 +61,7 @@ def parse(lines: Iterable[str], name: str) -> Page:
     mark = figures.decimal_mark(
         text for page in reader.pages for launch in page for text in launch.numbers()
     )
-    launches = merge(
-        [[_launch(launch_reading, mark) for launch_reading in page] for page in reader.pages]
-    )
+    launches = merge([[_launch(reading, mark) for reading in page] for page in reader.pages])
     return Page(launches=launches, lost=tuple(reader.lost(name)))
 
 

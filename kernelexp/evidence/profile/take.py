@@ -17,6 +17,7 @@ from typing import Literal
 import msgspec
 
 from kernelexp.evidence import jobs
+from kernelexp.evidence.measure import measured
 from kernelexp.evidence.measure.job import FailedJob, Job, Launched, RefusedJob, Turn, WorkerJob
 from kernelexp.evidence.measure.measure import refuse_other_architectures
 from kernelexp.evidence.measure.process import (
@@ -116,14 +117,8 @@ def _job(root: Path, arm: Arm, size: str, limits: Limits) -> Job:
     exports = arm.build.exports if arm.build else {}
     point = Point(axes=arm.axes, arch=arm.arch, exports=exports)
     consulted = consult.consult(root, arm.kernel, [point], [size], timeout_s=limits.problem_s)
-    name = f"variants/{arm.kernel}/problem.py"
-    return Job(
-        problem=str(root / name),
-        name=name,
-        size=consulted.sizes[size],
-        size_name=size,
-        arms=(jobs.timed(root, arm, "candidate", "candidate", consulted.points[0].launches[size]),),
-    )
+    timed = jobs.timed(root, arm, "candidate", "candidate", consulted.points[0].launches[size])
+    return measured.job_of(root, consulted, size, [timed])
 
 
 def _complete(

@@ -148,11 +148,7 @@ def _false_global(case: Case, advice: Advice) -> str:
 
 def _excess_of_stores(case: Case) -> float | None:
     """Sectors that global stores ask for beyond their bytes, by the source page; None without."""
-    stores = [
-        instruction
-        for instruction in _instructions(case)
-        if re.match(r"(@\S+ )?STG", instruction.sass)
-    ]
+    stores = [item for item in _instructions(case) if re.match(r"(@\S+ )?STG", item.sass)]
     return sum(store.figures.get(_EXCESS_GLOBAL, 0.0) for store in stores) if stores else None
 
 

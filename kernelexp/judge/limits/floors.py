@@ -199,10 +199,10 @@ def _idle(case: Case) -> int:
     """Loads and stores of shared and local memory that no lane executes, as ptxas puts before the
     end of a group of copies: whether they take the LSU is not known."""
     return sum(
-        max(0, case.counter(f"smsp__inst_executed_op_{space}_{op}") - executed_by_lanes)
+        max(0, case.counter(f"smsp__inst_executed_op_{space}_{op}") - by_lanes)
         for space in ("shared", "local")
         for op, verb in (("ld", "loads"), ("st", "stores"))
-        for executed_by_lanes in (case.counters.get(f"sass__inst_executed_{space}_{verb}", 0),)
+        for by_lanes in (case.counters.get(f"sass__inst_executed_{space}_{verb}", 0),)
     )
 
 

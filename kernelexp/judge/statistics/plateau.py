@@ -111,16 +111,14 @@ class AxisFinding(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def largest(self) -> AxisEffect:
         """The pair of values that may differ most."""
-        return max(self.effects, key=lambda axis_effect: axis_effect.bound)
+        return max(self.effects, key=lambda effect: effect.bound)
 
     def from_best(self) -> tuple[AxisEffect, ...]:
         """Returns effects from the value fastest on average to each other, the nearest first."""
         both = (*self.effects, *(effect.turned() for effect in self.effects))
         gains: dict[str, float] = {}
-        for axis_effect in both:
-            gains[axis_effect.before] = (
-                gains.get(axis_effect.before, 0.0) + axis_effect.change.center
-            )
+        for effect in both:
+            gains[effect.before] = gains.get(effect.before, 0.0) + effect.change.center
         best = max(gains, key=lambda value: gains[value])
         own = (effect for effect in both if effect.before == best)
         return tuple(sorted(own, key=lambda effect: effect.change.center))
@@ -131,7 +129,7 @@ class AxisFinding(msgspec.Struct, frozen=True, kw_only=True):
         if not self.matters:
             return (self.largest,)
         from_best = self.from_best()
-        if any(axis_effect.is_proved for axis_effect in from_best):
+        if any(effect.is_proved for effect in from_best):
             return from_best
         return (*from_best, *(effect for effect in self.effects if effect.is_proved))
 

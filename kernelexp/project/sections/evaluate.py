@@ -82,11 +82,8 @@ def evaluate(section: Section, evidence: ProfiledEvidence, run: Run = NOTHING) -
     """The section's values for a profile. What is missing is said in them; nothing is raised."""
     family = family_of(evidence)
     values = [
-        *(
-            _figure(name, formula_text, evidence, family)
-            for name, formula_text in section.metrics.items()
-        ),
-        *(_sum(name, parts, evidence) for name, parts in section.sums.items()),
+        *(_figure(name, wanted, evidence, family) for name, wanted in section.metrics.items()),
+        *(_sum(name, wanted, evidence) for name, wanted in section.sums.items()),
     ]
     known = {
         **inputs(evidence, run),
@@ -251,12 +248,9 @@ def _fill(text: str, known: Mapping[str, Input]) -> str:
 
 def _hot(wanted: Instructions, instructions: tuple[ProfiledInstruction, ...]) -> tuple[Hot, ...]:
     total = _total(wanted.column, instructions)
-    rows = [
-        instruction
-        for instruction in instructions
-        if instruction.figures.get(wanted.column, 0.0) >= max(wanted.at_least, 1)
-    ]
-    rows.sort(key=lambda instruction: (-instruction.figures[wanted.column], instruction.offset))
+    least = max(wanted.at_least, 1)
+    rows = [row for row in instructions if row.figures.get(wanted.column, 0.0) >= least]
+    rows.sort(key=lambda row: (-row.figures[wanted.column], row.offset))
     return tuple(
         Hot(
             offset=row.offset,

@@ -25,10 +25,7 @@ def spell(value: float | None, unit: str = "") -> str:
     if unit == "ms":
         return f"{value:,.3f} ms" if abs(value) >= 0.1 or not value else f"{value:.4f} ms"
     if unit in _SCALED:
-        scale, letter = next(
-            (scale_and_letter for scale_and_letter in _SCALES if abs(value) >= scale_and_letter[0]),
-            (1.0, ""),
-        )
+        scale, letter = next((item for item in _SCALES if abs(value) >= item[0]), (1.0, ""))
         return f"{value / scale:,.5g} {letter}{unit}"
     number = f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:,.2f}"
     return f"{number} {unit}" if unit else number

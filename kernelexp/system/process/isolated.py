@@ -165,9 +165,7 @@ def ended(returncode: int, dump: str, name: str, limits: tuple[TimeLimit, ...]) 
     place, function = where(dump, name)
     if _TIMEOUT in dump:
         stage = dump.partition(_TIMEOUT)[0].rstrip("\n").rpartition("\n")[2]
-        limit = next(
-            (stage_limit for stage_limit in limits if stage_limit.name == stage), limits[0]
-        )
+        limit = next((limit for limit in limits if limit.name == stage), limits[0])
         words = f"after {spell_seconds(limit.seconds)}; {limit.advice()}."
         if limit.of:
             return EnvironmentFault(f"{limit.of}: the {limit.name} had not ended {words}")

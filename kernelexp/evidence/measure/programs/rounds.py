@@ -104,10 +104,8 @@ def _described(program: Program) -> PrintedSamples:
         better=figure.better or "less",
         is_time=figure.is_time,
         also={
-            name: AlsoPrinted(
-                unit=printed_figure.unit, better=printed_figure.better or "less", values={}
-            )
-            for name, printed_figure in program.figures.items()
+            name: AlsoPrinted(unit=other.unit, better=other.better or "less", values={})
+            for name, other in program.figures.items()
             if name != program.judged
         },
     )
