@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -87,6 +88,14 @@ class PublishedErrors(msgspec.Struct, frozen=True, kw_only=True):
     """Of them, those whose sign the model has."""
 
 
+def _ranked(*, pairs: Sequence[int], right: Sequence[int]) -> tuple[RankedPairs, ...]:
+    """Pairs so far apart, and those of them that are ranked right, at each of DISTANCES."""
+    return tuple(
+        RankedPairs(distance=distance, pairs=count, right=of_them)
+        for distance, count, of_them in zip(DISTANCES, pairs, right, strict=True)
+    )
+
+
 ERRORS = ModelledErrors(
     device="NVIDIA H200",
     times=232,
@@ -99,21 +108,9 @@ ERRORS = ModelledErrors(
             inside=235,
             decided=203,
             right=180,
-            by_distance=(
-                RankedPairs(distance=0.0, pairs=269, right=220),
-                RankedPairs(distance=0.01, pairs=218, right=192),
-                RankedPairs(distance=0.02, pairs=201, right=182),
-                RankedPairs(distance=0.03, pairs=180, right=166),
-                RankedPairs(distance=0.04, pairs=144, right=141),
-                RankedPairs(distance=0.05, pairs=142, right=139),
-                RankedPairs(distance=0.06, pairs=137, right=134),
-                RankedPairs(distance=0.07, pairs=121, right=120),
-                RankedPairs(distance=0.08, pairs=113, right=113),
-                RankedPairs(distance=0.1, pairs=95, right=95),
-                RankedPairs(distance=0.12, pairs=86, right=86),
-                RankedPairs(distance=0.15, pairs=80, right=80),
-                RankedPairs(distance=0.2, pairs=70, right=70),
-                RankedPairs(distance=0.3, pairs=35, right=35),
+            by_distance=_ranked(
+                pairs=(269, 218, 201, 180, 144, 142, 137, 121, 113, 95, 86, 80, 70, 35),
+                right=(220, 192, 182, 166, 141, 139, 134, 120, 113, 95, 86, 80, 70, 35),
             ),
         ),
         ErrorsApart(
@@ -123,21 +120,9 @@ ERRORS = ModelledErrors(
             inside=355,
             decided=336,
             right=308,
-            by_distance=(
-                RankedPairs(distance=0.0, pairs=360, right=321),
-                RankedPairs(distance=0.01, pairs=336, right=308),
-                RankedPairs(distance=0.02, pairs=325, right=298),
-                RankedPairs(distance=0.03, pairs=304, right=285),
-                RankedPairs(distance=0.04, pairs=289, right=276),
-                RankedPairs(distance=0.05, pairs=264, right=260),
-                RankedPairs(distance=0.06, pairs=251, right=248),
-                RankedPairs(distance=0.07, pairs=238, right=236),
-                RankedPairs(distance=0.08, pairs=223, right=223),
-                RankedPairs(distance=0.1, pairs=204, right=204),
-                RankedPairs(distance=0.12, pairs=191, right=191),
-                RankedPairs(distance=0.15, pairs=174, right=174),
-                RankedPairs(distance=0.2, pairs=127, right=127),
-                RankedPairs(distance=0.3, pairs=76, right=76),
+            by_distance=_ranked(
+                pairs=(360, 336, 325, 304, 289, 264, 251, 238, 223, 204, 191, 174, 127, 76),
+                right=(321, 308, 298, 285, 276, 260, 248, 236, 223, 204, 191, 174, 127, 76),
             ),
         ),
         ErrorsApart(
@@ -147,21 +132,9 @@ ERRORS = ModelledErrors(
             inside=30,
             decided=35,
             right=31,
-            by_distance=(
-                RankedPairs(distance=0.0, pairs=37, right=31),
-                RankedPairs(distance=0.01, pairs=35, right=31),
-                RankedPairs(distance=0.02, pairs=34, right=30),
-                RankedPairs(distance=0.03, pairs=32, right=30),
-                RankedPairs(distance=0.04, pairs=31, right=30),
-                RankedPairs(distance=0.05, pairs=31, right=30),
-                RankedPairs(distance=0.06, pairs=30, right=30),
-                RankedPairs(distance=0.07, pairs=30, right=30),
-                RankedPairs(distance=0.08, pairs=30, right=30),
-                RankedPairs(distance=0.1, pairs=30, right=30),
-                RankedPairs(distance=0.12, pairs=30, right=30),
-                RankedPairs(distance=0.15, pairs=28, right=28),
-                RankedPairs(distance=0.2, pairs=28, right=28),
-                RankedPairs(distance=0.3, pairs=27, right=27),
+            by_distance=_ranked(
+                pairs=(37, 35, 34, 32, 31, 31, 30, 30, 30, 30, 30, 28, 28, 27),
+                right=(31, 31, 30, 30, 30, 30, 30, 30, 30, 30, 30, 28, 28, 27),
             ),
         ),
     ),
