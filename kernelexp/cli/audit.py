@@ -19,20 +19,17 @@ def show(
     markdown: bool,
 ) -> None:
     """Prints it; without `against` an experiment's candidate is compared with its baseline."""
-    from datetime import date
-
     from kernelexp.report.compared import audit as report
     from kernelexp.report.log import log as logs
     from kernelexp.services import auditing
 
     loaded = common.load(project)
     with common.session(loaded, nvcc, limit, emulate=True) as session:
-        audited = auditing.audit(loaded, variant, against, session)
-    today = date.today().isoformat()
+        audit = auditing.audit(loaded, variant, against, session)
+    audited = audit.audited
     if json:
-        print_json("audit", report.to_values(audited, today))
+        print_json("audit", audited)
         return
     place = (audited.kernel, audited.arch)
     own = [one for one in logs.assemble(loaded) if (one.kernel, one.arch) == place]
-    document = report.render(audited, own[0] if own else None, today)
-    print_document(document, markdown)
+    print_document(report.render(audit, own[0] if own else None), markdown)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import re
     from pathlib import Path
 
-    from kernelexp.services.comparisons import Comparison, ComparisonOptions
+    from kernelexp.services.comparisons import Compared, ComparisonOptions
 
 _SUBJECT = (
     "An experiment's id (its latest run), a run's name, a record's file, a variant "
@@ -104,9 +104,12 @@ def compare(
             floor=floor / 100, every=every, metric=_pattern(metric)
         )
         compared = _compare(before, after, options, emulate, nvcc, limit, project)
-        values = [differences.to_values(item) for item in compared]
-        document = (block for item in compared for block in differences.render(item, markdown))
-        output("compare", values if len(values) > 1 else values[0], document, json, markdown)
+        document = (
+            block
+            for item in compared
+            for block in differences.render(item, markdown, whole=metric is not None)
+        )
+        output("compare", compared if len(compared) > 1 else compared[0], document, json, markdown)
 
 
 def _records(before: str, after: str | None, start: Path, json: bool, markdown: bool) -> None:
@@ -132,7 +135,7 @@ def _compare(
     nvcc: str | None,
     limit: list[str] | None,
     start: Path,
-) -> list[Comparison]:
+) -> list[Compared]:
     """One, or where a record alone is named, one for each of its candidates."""
     from kernelexp.dossier import subjects
     from kernelexp.services import comparisons

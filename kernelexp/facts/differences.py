@@ -37,6 +37,10 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     after: Value
 
     @property
+    def unit(self) -> str:
+        return self.metric.unit
+
+    @property
     def change(self) -> float | None:
         """Relative change, 0.1 for 10% more; None where there is no number to divide by."""
         if isinstance(self.before, str) or isinstance(self.after, str) or not self.before:
@@ -45,18 +49,23 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def factor(self) -> float:
-        """The factor of growth or shrinkage, at least 1: 2 for a doubling and for a halving.
+        """The factor of growth or shrinkage, as factor() gives it."""
+        return factor(self.before, self.after)
 
-        Infinite where it appears, disappears, changes its sign, or is text.
-        """
-        if self.before == self.after:
-            return 1.0
-        if isinstance(self.before, str) or isinstance(self.after, str):
-            return math.inf
-        if not self.before or not self.after or (self.before < 0) != (self.after < 0):
-            return math.inf
-        small, large = sorted((abs(self.before), abs(self.after)))
-        return large / small
+
+def factor(before: Value, after: Value) -> float:
+    """The factor of growth or shrinkage, at least 1: 2 for a doubling and for a halving.
+
+    Infinite where the figure appears, disappears, changes its sign, or is text.
+    """
+    if before == after:
+        return 1.0
+    if isinstance(before, str) or isinstance(after, str):
+        return math.inf
+    if not before or not after or (before < 0) != (after < 0):
+        return math.inf
+    small, large = sorted((abs(before), abs(after)))
+    return large / small
 
 
 def between(before: Arm, after: Arm, *kinds: Kind, same: bool = False) -> tuple[Difference, ...]:

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from kernelexp.facts import counters
+from kernelexp.facts.counters import Better
 from kernelexp.facts.differences import Difference
+from kernelexp.facts.metrics import Value
 
 FLOOR = 0.05
 """Relative change below which a figure is not shown."""
@@ -24,13 +26,30 @@ class RankedFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Further metrics of the same counter: its other rollups, its part of the peak."""
 
 
-class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """Findings of one kind of evidence about one subject, largest change first."""
+class ComparedFigure(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure of both."""
 
-    name: str
+    metric: str
+    label: str
+    unit: str
+    better: Better
+    before: Value
+    after: Value
+    change: float | None
+    """Relative, 0.1 for 10% more; None where it is not a number."""
+    direction: str
+    """`better`, `worse`, or empty where neither is known."""
+    others: tuple[str, ...]
+    """Further metrics of the same counter."""
+
+
+class ComparedGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures about one subject, of one kind of evidence, largest change first."""
+
+    group: str
     """One of counters.GROUPS, or counters.OTHER."""
     kind: str
-    findings: tuple[RankedFinding, ...]
+    findings: tuple[ComparedFigure, ...]
 
 
 def collapse(differences: Iterable[Difference]) -> list[RankedFinding]:
@@ -54,7 +73,9 @@ def _read(views: Sequence[Difference]) -> RankedFinding:
     )
 
 
-def is_large(difference: Difference, floor: float, near_zero: bool = False) -> bool:
+def is_large(
+    difference: Difference | ComparedFigure, floor: float, near_zero: bool = False
+) -> bool:
     """Whether a figure changed by at least `floor`, appeared, or disappeared; texts that differ.
 
     Shares that are close to 0 on both sides count only with `near_zero`.
@@ -70,21 +91,16 @@ def is_large(difference: Difference, floor: float, near_zero: bool = False) -> b
     return change is None or abs(change) >= floor
 
 
-def is_near_zero(difference: Difference) -> bool:
+def is_near_zero(difference: Difference | ComparedFigure) -> bool:
     """Whether a share that changed is close to 0 on both sides."""
     before, after = difference.before, difference.after
     if before == after or isinstance(before, str) or isinstance(after, str):
         return False
     shares = max(abs(before), abs(after))
-    return difference.metric.unit == "%" and shares < NEGLIGIBLE_PERCENT
+    return difference.unit == "%" and shares < NEGLIGIBLE_PERCENT
 
 
-def is_headline(finding: RankedFinding) -> bool:
-    """Whether the figure is shown however little it changed."""
-    return counters.is_headline(finding.difference.metric.label)
-
-
-def rank(findings: Iterable[RankedFinding]) -> tuple[Group, ...]:
+def rank(findings: Iterable[RankedFinding]) -> tuple[ComparedGroup, ...]:
     """Groups in the order of counters.GROUPS; in each the largest factor first, of stalls the most
     points.
 
@@ -98,7 +114,9 @@ def rank(findings: Iterable[RankedFinding]) -> tuple[Group, ...]:
             finding
         )
     return tuple(
-        Group(name=name, kind=kind, findings=tuple(sorted(entry, key=_place)))
+        ComparedGroup(
+            group=name, kind=kind, findings=tuple(map(_compared, sorted(entry, key=_place)))
+        )
         for (_, name, kind), entry in sorted(groups.items(), key=lambda item: item[0])
     )
 
@@ -112,3 +130,29 @@ def _place(finding: RankedFinding) -> tuple[float, str]:
     return -(
         points if difference.metric.group == "stalls" else difference.factor
     ), difference.metric.name
+
+
+def _compared(finding: RankedFinding) -> ComparedFigure:
+    difference, metric = finding.difference, finding.difference.metric
+    return ComparedFigure(
+        metric=metric.name,
+        label=metric.label.strip(),
+        unit=metric.unit,
+        better=metric.better,
+        before=difference.before,
+        after=difference.after,
+        change=difference.change,
+        direction=_direction(difference),
+        others=finding.others,
+    )
+
+
+def _direction(difference: Difference) -> str:
+    """Whether the change is `better` or `worse`; empty where that depends on the kernel, and for
+    one of less than a thousandth."""
+    before, after, better = difference.before, difference.after, difference.metric.better
+    if isinstance(before, str) or isinstance(after, str) or not better or before == after:
+        return ""
+    if difference.change is not None and after and round(100 * abs(difference.change), 1) == 0:
+        return ""
+    return "better" if (after < before) == (better == "less") else "worse"

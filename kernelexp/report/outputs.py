@@ -120,12 +120,14 @@ def types() -> dict[str, Any]:
     from kernelexp.project.sections.evaluate import SectionReading
     from kernelexp.report import export
     from kernelexp.report.charts.chart import Chart
-    from kernelexp.report.compared import audit, comparison, differences
+    from kernelexp.report.compared import comparison
     from kernelexp.report.log import decisions, listing
     from kernelexp.report.runs import ran, swept
     from kernelexp.report.variants import inspected, lines_values
     from kernelexp.services import (
         again,
+        auditing,
+        comparisons,
         doctor,
         evaluation,
         explaining,
@@ -158,7 +160,7 @@ def types() -> dict[str, Any]:
         "recount": list[Recounted],
         "decisions": decisions.Made,
         "plot": list[Chart],
-        "audit": audit.Audited,
+        "audit": auditing.Audited,
         "bisect": bisecting.Bisected,
         "history": timeline.RevisionTimeline,
         "list": listing.Listed,
@@ -166,7 +168,7 @@ def types() -> dict[str, Any]:
         "record": Record,
         "log": list[export.Logged],
         "diff": comparison.Differing,
-        "compare": differences.Compared | list[differences.Compared],
+        "compare": comparisons.Compared | list[comparisons.Compared],
         "explain": explaining.Explained,
         "profile": list[Profiling],
         "sections": list[SectionReading],

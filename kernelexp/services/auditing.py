@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,7 +19,9 @@ from kernelexp.dossier.subjects import Subject
 from kernelexp.facts import counters
 from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.judge import ranking
-from kernelexp.judge.ranking import Group, RankedFinding
+from kernelexp.judge.ranking import ComparedFigure, ComparedGroup
+from kernelexp.model.arm import MeasuredEvidence, PublishedResult, Resources
+from kernelexp.model.axes import AxisValue
 from kernelexp.model.errors import UsageError
 from kernelexp.model.record import Record
 from kernelexp.model.variant import Variant
@@ -46,30 +49,55 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
     """Whose figures these are, and of what."""
 
 
-class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """The contents of the document."""
+class AuditedSide(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the two variants."""
 
+    label: str
+    axes: dict[str, AxisValue]
+    measured: MeasuredEvidence | None
+    published: PublishedResult | None
+    resources: Resources | None
+    sources: tuple[str, ...]
+    """Where its evidence is from."""
+    changed_since: tuple[str, ...]
+
+
+class Audited(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant against the one that it is compared with."""
+
+    date: str
     kernel: str
     arch: str
+    experiment: str
+    """Whose candidate is audited; empty where no experiment names it."""
+    before: AuditedSide
+    after: AuditedSide
+    time_ratio: float | None
+    """Time after / before: of one run from its pairs, else of the two times; None where one is not
+    timed, or one is measured and the other published."""
+    time_ratio_how: str
+    """How the ratio was taken."""
+    peers: tuple[Peer, ...]
+    smem_budget: dict[str, int]
+    """Bytes of shared memory by what they are for."""
+    groups: tuple[ComparedGroup, ...]
+    """Those of TABLES, then other findings."""
+
+
+class Audit(msgspec.Struct, frozen=True, kw_only=True):
+    """An audit with what its document is written from."""
+
+    audited: Audited
     problem: str
     after: Dossier
     before: Dossier
-    name: str = ""
-    """The experiment whose candidate is audited; empty where no experiment names it."""
-    number: int = 1
-    """Of the candidate in the experiment."""
-    has_both: bool = False
+    has_both: bool
     """Whether the experiment compares these two variants."""
-    standings: Standings | None = None
-    peers: tuple[Peer, ...] = ()
-    tables: tuple[Group, ...] = ()
-    findings: tuple[Group, ...] = ()
-    warnings: tuple[str, ...] = ()
-    ratio: float | None = None
-    """Time after / before: of one run from its pairs, else of the two times; None where one is not
-    timed, or one is measured and the other published."""
-    how: str = ""
-    """How the ratio was taken."""
+    standings: Standings | None
+    """Of the experiment."""
+    number: int
+    """Of the candidate in the experiment."""
+    warnings: tuple[str, ...]
 
 
 def audit(project: Project, text: str, against: str | None, session: Session) -> Audit:
@@ -86,23 +114,40 @@ def audit(project: Project, text: str, against: str | None, session: Session) ->
     name, number = (name, number) if name else _experiment_of(project, wanted, other)
     compared, warnings = _compare(before, after, project.root)
     ratio = speaking.ratio(*spoken)
-    kernel = project.kernels[wanted.kernel]
-    return Audit(
+    audited = Audited(
+        date=datetime.date.today().isoformat(),
         kernel=wanted.kernel,
         arch=wanted.arch,
-        problem=kernel.problem,
+        experiment=name,
+        before=_side(before),
+        after=_side(after),
+        time_ratio=ratio.value if ratio else None,
+        time_ratio_how=ratio.how if ratio else "",
+        peers=(*timed_peers(after.record), *_published_peers(after)),
+        smem_budget=dict(_budget(after)),
+        groups=(*_tables(compared), *_findings(compared)),
+    )
+    return Audit(
+        audited=audited,
+        problem=project.kernels[wanted.kernel].problem,
         after=after,
         before=before,
-        name=name,
-        number=number,
         has_both=bool(name) and project.variants(project.experiments[name])[0] == other,
         standings=_standings(project, name) if name else None,
-        peers=(*timed_peers(after.record), *_published_peers(after)),
-        tables=tuple(_tables(compared)),
-        findings=tuple(_findings(compared)),
+        number=number,
         warnings=tuple(warnings),
-        ratio=ratio.value if ratio else None,
-        how=ratio.how if ratio else "",
+    )
+
+
+def _side(side: Dossier) -> AuditedSide:
+    return AuditedSide(
+        label=side.point,
+        axes=side.variant.axes,
+        measured=side.arm.measured,
+        published=side.arm.published,
+        resources=side.arm.build.resources if side.arm.build else None,
+        sources=side.sources,
+        changed_since=tuple(dict.fromkeys((*side.changed, *side.profile_changed))),
     )
 
 
@@ -162,7 +207,7 @@ def _published(project: Project, named: _Named) -> Recorded | None:
     return Recorded(record=spoken.record, arm=spoken.arm, changed=spoken.changed)
 
 
-def _compare(before: Dossier, after: Dossier, root: Path) -> tuple[list[Group], list[str]]:
+def _compare(before: Dossier, after: Dossier, root: Path) -> tuple[list[ComparedGroup], list[str]]:
     """The counters of both by group and kind, those of published profiles as `published`; and what
     stands against comparing them."""
     pair, warnings = (subjects.of_dossier(before, root), subjects.of_dossier(after, root)), []
@@ -184,43 +229,37 @@ def _without_profile(subject: Subject) -> Subject:
     return msgspec.structs.replace(subject, arm=msgspec.structs.replace(subject.arm, profiled=None))
 
 
-def _tables(groups: Iterable[Group]) -> Iterator[Group]:
+def _tables(groups: Iterable[ComparedGroup]) -> Iterator[ComparedGroup]:
     """The groups that have sections of their own, with all that changed or is stated always."""
     for group in groups:
-        if group.name in TABLES:
-            shown = _stalls(group) if group.name == STALLS else _shown(group, 0.0)
+        if group.group in TABLES:
+            shown = _stalls(group) if group.group == STALLS else _shown(group, 0.0)
             if shown:
                 yield msgspec.structs.replace(group, findings=tuple(shown))
 
 
-def _stalls(group: Group) -> list[RankedFinding]:
+def _stalls(group: ComparedGroup) -> list[ComparedFigure]:
     """All reasons, changed or not."""
-    sides = [
-        (finding, (finding.difference.before, finding.difference.after))
-        for finding in group.findings
-    ]
-    return [
-        finding
-        for finding, values in sides
-        if any(isinstance(value, str) or abs(value) >= _STALLED for value in values)
-    ]
-
-
-def _shown(group: Group, floor: float) -> list[RankedFinding]:
     return [
         finding
         for finding in group.findings
-        if ranking.is_headline(finding) or ranking.is_large(finding.difference, floor)
+        if any(isinstance(x, str) or abs(x) >= _STALLED for x in (finding.before, finding.after))
     ]
 
 
-def _findings(groups: Iterable[Group]) -> Iterator[Group]:
+def _shown(group: ComparedGroup, floor: float) -> list[ComparedFigure]:
+    return [
+        finding
+        for finding in group.findings
+        if counters.is_headline(finding.label) or ranking.is_large(finding, floor)
+    ]
+
+
+def _findings(groups: Iterable[ComparedGroup]) -> Iterator[ComparedGroup]:
     """Yields other changes of more than FLOOR, in counters that have a group."""
     for group in groups:
-        if group.name not in (*TABLES, counters.OTHER):
-            large = [
-                finding for finding in group.findings if ranking.is_large(finding.difference, FLOOR)
-            ]
+        if group.group not in (*TABLES, counters.OTHER):
+            large = [finding for finding in group.findings if ranking.is_large(finding, FLOOR)]
             if large:
                 yield msgspec.structs.replace(group, findings=tuple(large))
 
@@ -257,6 +296,28 @@ def _published_peers(side: Dossier) -> list[Peer]:
     ]
 
 
-def smem_limit(arch: str) -> int:
-    """Bytes of shared memory that a CTA may have."""
-    return ARCHITECTURES[arch].smem_per_cta_bytes
+def _budget(side: Dossier) -> Iterator[tuple[str, int]]:
+    """Shared memory by its parts: what the source exports as smem_<part>_bytes, the total, the
+    limit, and what is left of it."""
+    if side.arm.build is None:
+        return
+    resources = side.arm.build.resources
+    parts = {
+        name.removeprefix("smem_").removesuffix("_bytes"): count
+        for name, count in side.arm.build.exports.items()
+        if is_part(name)
+    }
+    yield from parts.items()
+    rest = resources.dynamic_smem_bytes - sum(parts.values())
+    if rest:
+        yield ("dynamic, other" if parts else "dynamic"), rest
+    if resources.static_smem_bytes:
+        yield "static", resources.static_smem_bytes
+    total = resources.dynamic_smem_bytes + resources.static_smem_bytes
+    limit = ARCHITECTURES[side.arm.arch].smem_per_cta_bytes
+    yield from (("total", total), ("limit of a CTA", limit), ("headroom", limit - total))
+
+
+def is_part(name: str) -> bool:
+    """Whether an export is the size of a part of shared memory."""
+    return name.startswith("smem_") and name.endswith("_bytes")

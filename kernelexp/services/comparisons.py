@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from kernelexp.dossier.comparability import different
+from kernelexp.dossier.comparability import Conditions, different
 from kernelexp.dossier.subjects import Subject
 from kernelexp.evidence.profile.merging import bare
 from kernelexp.facts import counters, differences, metrics, widths
 from kernelexp.facts.differences import Difference
 from kernelexp.facts.metrics import Kind
 from kernelexp.judge import ranking
-from kernelexp.judge.ranking import FLOOR, Group, RankedFinding
+from kernelexp.judge.ranking import FLOOR, ComparedGroup, RankedFinding
 from kernelexp.model.arm import Arm
 from kernelexp.model.axes import AxisValue
 from kernelexp.model.errors import UsageError
@@ -44,30 +44,47 @@ class ComparisonOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Only metrics whose name or label it is found in, changed or not."""
 
 
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """The differences between two subjects."""
+class ComparedSide(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the two that are compared."""
 
-    subjects: tuple[Subject, Subject]
-    options: ComparisonOptions
-    axes: dict[str, tuple[AxisValue | None, AxisValue | None]]
-    warnings: tuple[str, ...]
-    unknown: dict[str, tuple[str, ...]]
-    """Conditions that were not recorded, by whose they are: a label, or `both`."""
-    same_code: bool
-    """Whether both have the same SASS, so that a difference of time is noise."""
-    effect: Effect | None
-    """The change of time, where both are of one run and `before` is its baseline."""
-    groups: tuple[Group, ...]
+    label: str
+    about: tuple[str, ...]
+    evidence: tuple[str, ...]
+    """Kinds."""
+    conditions: dict[Kind, Conditions]
+
+
+class NotShown(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers of figures that are left out, by reason."""
+
     small: int
-    """Figures that changed by less than the floor."""
+    """Changed by less than the floor."""
     near_zero: int
     """Shares that changed and are close to 0 on both sides."""
     same: int
     others: int
-    """Figures that changed, and that only --all shows."""
+    """Changed, and only shown with `every`."""
 
 
-def compare(before: Subject, after: Subject, options: ComparisonOptions) -> Comparison:
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """The differences between two subjects."""
+
+    before: ComparedSide
+    after: ComparedSide
+    floor: float
+    warnings: tuple[str, ...]
+    unknown: dict[str, tuple[str, ...]]
+    """Conditions that were not recorded, by whose they are: a label, or `both`."""
+    axes: dict[str, tuple[AxisValue | None, AxisValue | None]]
+    same_code: bool
+    """Whether both have the same SASS, so that a difference of time is noise."""
+    effect: Effect | None
+    """The change of time, where both are of one run and `before` is its baseline."""
+    groups: tuple[ComparedGroup, ...]
+    not_shown: NotShown
+
+
+def compare(before: Subject, after: Subject, options: ComparisonOptions) -> Compared:
     """Ranks what changed; UsageError where the two have no evidence of the same kind."""
     kinds, warnings = _kinds(before, after)
     result = [
@@ -96,19 +113,31 @@ def compare(before: Subject, after: Subject, options: ComparisonOptions) -> Comp
     large = sum(_is_large(finding, options) for finding in hidden)
     near_zero = sum(ranking.is_near_zero(finding.difference) for finding in hidden)
     near_zero = 0 if options.every else near_zero
-    return Comparison(
-        subjects=(before, after),
-        options=options,
-        axes=_axes(before.arm, after.arm),
+    return Compared(
+        before=_side(before),
+        after=_side(after),
+        floor=options.floor,
         warnings=(*warnings, *_warnings(before, after, kinds)),
         unknown=_unknown(before, after, kinds),
+        axes=_axes(before.arm, after.arm),
         same_code=bool(before.code) and before.code == after.code,
         effect=_effect(before, after),
         groups=ranking.rank(shown),
-        small=sum(map(_is_changed, hidden)) - large - near_zero,
-        near_zero=near_zero,
-        same=sum(not _is_changed(finding) for finding in hidden),
-        others=large,
+        not_shown=NotShown(
+            small=sum(map(_is_changed, hidden)) - large - near_zero,
+            near_zero=near_zero,
+            same=sum(not _is_changed(finding) for finding in hidden),
+            others=large,
+        ),
+    )
+
+
+def _side(subject: Subject) -> ComparedSide:
+    return ComparedSide(
+        label=subject.label,
+        about=subject.about,
+        evidence=tuple(evidence_of(subject.arm)),
+        conditions=subject.conditions,
     )
 
 
@@ -117,9 +146,10 @@ def _is_named(difference: Difference, pattern: re.Pattern[str]) -> bool:
 
 
 def _is_shown(finding: RankedFinding, options: ComparisonOptions) -> bool:
-    if options.metric is not None or ranking.is_headline(finding):
+    metric = finding.difference.metric
+    if options.metric is not None or counters.is_headline(metric.label):
         return True
-    is_known = finding.difference.metric.group != counters.OTHER
+    is_known = metric.group != counters.OTHER
     return (is_known or options.every) and _is_large(finding, options)
 
 

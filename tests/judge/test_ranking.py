@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelexp.facts import counters
-from kernelexp.facts.differences import Difference, between
+from kernelexp.facts.differences import Difference, between, factor
 from kernelexp.facts.metrics import Metric
 from kernelexp.judge import ranking
 from kernelexp.model.arm import Arm, ProfiledEvidence
@@ -143,7 +143,7 @@ def test_in_a_group_no_larger_factor_follows_a_smaller_one(
     before: Figures = {f"u__c{i}.sum": pair[0] for i, pair in enumerate(pairs)}
     after: Figures = {f"u__c{i}.sum": pair[1] for i, pair in enumerate(pairs)}
     (group,) = ranking.rank(ranking.collapse(differences(before, after)))
-    factors = [finding.difference.factor for finding in group.findings]
+    factors = [factor(finding.before, finding.after) for finding in group.findings]
     assert factors == sorted(factors, reverse=True)
 
 
@@ -169,7 +169,7 @@ def test_groups_come_in_the_order_of_an_audit() -> None:
         "gpu__time_duration.sum",
     ]
     result = differences(dict.fromkeys(names, 1.0), dict.fromkeys(names, 2.0))
-    groups = [group.name for group in ranking.rank(ranking.collapse(result))]
+    groups = [group.group for group in ranking.rank(ranking.collapse(result))]
     assert groups == ["time", "stalls", "cache", counters.OTHER]
 
 
@@ -177,4 +177,4 @@ def test_a_doubling_ranks_with_a_halving() -> None:
     before: Figures = {"u__a.sum": 1.0, "u__b.sum": 2.0, "u__c.sum": 2.0}
     after: Figures = {"u__a.sum": 1.9, "u__b.sum": 1.0, "u__c.sum": 3.9}
     (group,) = ranking.rank(ranking.collapse(differences(before, after)))
-    assert [finding.difference.metric.name[3] for finding in group.findings] == ["b", "c", "a"]
+    assert [finding.metric[3] for finding in group.findings] == ["b", "c", "a"]

@@ -11,7 +11,7 @@ import pytest
 from support import ROOT
 
 from kernelexp.dossier import subjects
-from kernelexp.facts.differences import Difference
+from kernelexp.judge.ranking import ComparedFigure
 from kernelexp.report.document import figures
 from kernelexp.services import comparisons
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not BEFORE.is_file(), reason="the audit's profil
 
 
 @pytest.fixture(scope="module")
-def shown() -> dict[tuple[str, str], Difference]:
+def shown() -> dict[tuple[str, str], ComparedFigure]:
     """What `kernelexp compare` prints without any option, by group and label."""
     result = comparisons.compare(
         subjects.find(None, str(BEFORE)),
@@ -30,7 +30,7 @@ def shown() -> dict[tuple[str, str], Difference]:
         comparisons.ComparisonOptions(),
     )
     return {
-        (group.name, finding.difference.metric.label): finding.difference
+        (group.group, finding.label): finding
         for group in result.groups
         for finding in group.findings
     }
@@ -67,7 +67,7 @@ AUDIT = [
     ids=[f"{row[0]}: {row[1]}" for row in AUDIT],
 )
 def test_the_audit_s_figure_is_printed(
-    shown: dict[tuple[str, str], Difference],
+    shown: dict[tuple[str, str], ComparedFigure],
     group: str,
     label: str,
     before: str,
@@ -93,7 +93,7 @@ def test_the_audit_s_figure_is_printed(
     ],
 )
 def test_stalls_from_samples_are_close_to_those_that_the_audit_counted(
-    shown: dict[tuple[str, str], Difference], reason: str, before: float, after: float
+    shown: dict[tuple[str, str], ComparedFigure], reason: str, before: float, after: float
 ) -> None:
     result = shown["stalls", reason]
     assert result.before == pytest.approx(before, abs=0.25)
@@ -109,12 +109,12 @@ def test_a_stall_that_hardly_changed_is_shown_where_it_is_asked_for(
         subjects.find(None, str(BEFORE)), subjects.find(None, str(AFTER)), options
     )
     ((finding,),) = (group.findings for group in result.groups)
-    for value in (finding.difference.before, finding.difference.after):
+    for value in (finding.before, finding.after):
         assert value == pytest.approx(percent, abs=0.05)
 
 
 def test_the_figures_read_as_the_audit_writes_them(
-    shown: dict[tuple[str, str], Difference],
+    shown: dict[tuple[str, str], ComparedFigure],
 ) -> None:
     result = shown["build", "dynamic shared memory"]
-    assert figures.pair(result.before, result.after, result.metric.unit) == ("131.2", "215.7", "kB")
+    assert figures.pair(result.before, result.after, result.unit) == ("131.2", "215.7", "kB")

@@ -21,7 +21,7 @@ from kernelexp.project import load
 from kernelexp.report.compared import differences
 from kernelexp.report.document import markdown, terminal
 from kernelexp.services import comparisons
-from kernelexp.services.comparisons import Comparison, ComparisonOptions
+from kernelexp.services.comparisons import Compared, ComparisonOptions
 
 T3 = ROOT / "logs/runs/T3/20261121T000044Z-485c4d1d.measured.json"
 CLOCK = comparisons.CLOCK
@@ -38,18 +38,18 @@ def compare(
     after: dict[str, float | str],
     options: ComparisonOptions | None = None,
     **about: tuple[Any, Any],
-) -> Comparison:
+) -> Compared:
     """Two profiles; `about` has for a condition its two values."""
     one = profiled("A", before, **{name: values[0] for name, values in about.items()})
     other = profiled("B", after, **{name: values[1] for name, values in about.items()})
     return comparisons.compare(one, other, options or ComparisonOptions())
 
 
-def names(found: Comparison) -> list[str]:
-    return [finding.difference.metric.name for group in found.groups for finding in group.findings]
+def names(found: Compared) -> list[str]:
+    return [finding.metric for group in found.groups for finding in group.findings]
 
 
-def text(found: Comparison) -> str:
+def text(found: Compared) -> str:
     console = Console(width=80, highlight=False, file=io.StringIO())
     for block in terminal.render(differences.render(found)):
         console.print(block)
@@ -65,14 +65,14 @@ def test_a_change_below_the_floor_is_counted_and_not_shown() -> None:
     before: dict[str, float | str] = {HIT: 100.0, STORES: 100.0}
     after: dict[str, float | str] = {HIT: 96.0, STORES: 110.0}
     result = compare(before, after)
-    assert (names(result), result.small, result.same) == ([STORES], 1, 0)
+    assert (names(result), result.not_shown.small, result.not_shown.same) == ([STORES], 1, 0)
     assert names(compare(before, after, ComparisonOptions(floor=0.03))) == [STORES, HIT]
 
 
 def test_counters_of_no_group_are_counted_and_shown_with_every() -> None:
     before: dict[str, float | str] = {"u__new.sum": 1.0, HIT: 50.0}
     after: dict[str, float | str] = {"u__new.sum": 2.0, HIT: 40.0}
-    assert compare(before, after).others == 1
+    assert compare(before, after).not_shown.others == 1
     assert names(compare(before, after, ComparisonOptions(every=True))) == [HIT, "u__new.sum"]
 
 
@@ -222,7 +222,7 @@ def test_what_was_built_compares_with_what_ncu_names_the_same() -> None:
     )
     (group,) = result.groups
     (finding,) = group.findings
-    assert (finding.difference.before, finding.difference.after) == (32, 24.0)
+    assert (finding.before, finding.after) == (32, 24.0)
     assert result.warnings[0].startswith("built on one side and profiled on the other")
 
 
@@ -293,7 +293,7 @@ def test_the_values_are_plain_and_complete() -> None:
     result = compare(
         {HIT: 50.0, "u__x.sum": 0.0}, {HIT: 25.0, "u__x.sum": 1.0}, ComparisonOptions(every=True)
     )
-    values = msgspec.json.decode(msgspec.json.encode(differences.to_values(result)))
+    values = msgspec.json.decode(msgspec.json.encode(result))
     (cache, other) = values["groups"]
     assert (cache["group"], cache["kind"]) == ("cache", "profiled")
     assert cache["findings"][0] == {

@@ -5,101 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-import msgspec
-
 from kernelexp.dossier.dossiers import Dossier
 from kernelexp.facts import metrics
 from kernelexp.judge.expectations import command
 from kernelexp.judge.limits import efficiency
-from kernelexp.judge.ranking import Group
-from kernelexp.model.arm import MeasuredEvidence, PublishedResult, Resources
-from kernelexp.model.axes import AxisValue, spell_point
+from kernelexp.judge.ranking import ComparedGroup
+from kernelexp.model.axes import spell_point
 from kernelexp.report.compared import differences
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Heading, Items, Span, paragraph, table
 from kernelexp.report.log import decisions, logbook
 from kernelexp.report.log.log import KernelLog
-from kernelexp.services.auditing import FLOOR, STALLS, TABLES, Audit, Peer, smem_limit
+from kernelexp.services.auditing import FLOOR, STALLS, TABLES, Audit, is_part
 
 BLANK = "TO WRITE"
 """What marks a blank; `grep` finds those that are left."""
 
 
-class AuditedSide(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the two variants."""
-
-    label: str
-    axes: dict[str, AxisValue]
-    measured: MeasuredEvidence | None
-    published: PublishedResult | None
-    resources: Resources | None
-    sources: tuple[str, ...]
-    """Where its evidence is from."""
-    changed_since: tuple[str, ...]
-
-
-class Audited(msgspec.Struct, frozen=True, kw_only=True):
-    """A variant against the one that it is compared with."""
-
-    date: str
-    kernel: str
-    arch: str
-    experiment: str
-    before: AuditedSide
-    after: AuditedSide
-    time_ratio: float | None
-    """After / before."""
-    time_ratio_how: str
-    peers: tuple[Peer, ...]
-    smem_budget: dict[str, int]
-    """Bytes of shared memory by what they are for."""
-    groups: tuple[differences.ComparedGroup, ...]
-
-
-def to_values(audit: Audit, date: str) -> Audited:
-    """The audit, for programs."""
-    return Audited(
-        date=date,
-        kernel=audit.kernel,
-        arch=audit.arch,
-        experiment=audit.name,
-        before=_side_values(audit.before),
-        after=_side_values(audit.after),
-        time_ratio=audit.ratio,
-        time_ratio_how=audit.how,
-        peers=audit.peers,
-        smem_budget=dict(_budget(audit.after)),
-        groups=differences.group_values((*audit.tables, *audit.findings)),
-    )
-
-
-def _side_values(side: Dossier) -> AuditedSide:
-    return AuditedSide(
-        label=side.point,
-        axes=side.variant.axes,
-        measured=side.arm.measured,
-        published=side.arm.published,
-        resources=side.arm.build.resources if side.arm.build else None,
-        sources=side.sources,
-        changed_since=_changed(side),
-    )
-
-
-def _changed(side: Dossier) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*side.changed, *side.profile_changed)))
-
-
-def render(audit: Audit, log: KernelLog | None, date: str) -> Iterator[Block]:
+def render(audit: Audit, log: KernelLog | None) -> Iterator[Block]:
     """Renders an audit for a terminal or as markdown."""
-    yield Heading(f"Performance audit — {date}")
-    yield paragraph(f"Kernel: {audit.kernel}@{audit.arch} ({audit.after.point})")
-    yield paragraph(f"Compared with: {audit.before.point}")
+    audited = audit.audited
+    yield Heading(f"Performance audit — {audited.date}")
+    yield paragraph(f"Kernel: {audited.kernel}@{audited.arch} ({audited.after.label})")
+    yield paragraph(f"Compared with: {audited.before.label}")
     yield paragraph(f"Problem: {audit.problem}.")
-    for side in (audit.before, audit.after):
+    for side in (audited.before, audited.after):
         if side.sources:
-            yield paragraph(f"{side.point}: {'; '.join(side.sources)}", style="dim")
-        if changed := ", ".join(_changed(side)):
-            yield paragraph(f"{side.point}: taken before this changed: {changed}.", style="warn")
+            yield paragraph(f"{side.label}: {'; '.join(side.sources)}", style="dim")
+        if changed := ", ".join(side.changed_since):
+            yield paragraph(f"{side.label}: taken before this changed: {changed}.", style="warn")
     for warning in audit.warnings:
         yield paragraph(f"warning: {warning}", style="warn")
     yield from _summary(audit)
@@ -124,7 +58,7 @@ def _no_counters(audit: Audit) -> Block:
     if not sides:
         return paragraph("No evidence: the profiles have none of these counters.")
     whose = " and ".join(side.point for side in sides)
-    names = [audit.name] if audit.has_both else [_spell(side) for side in sides]
+    names = [audit.audited.experiment] if audit.has_both else [_spell(side) for side in sides]
     how = command("profiled", audit.after.arm, " ".join(names))
     return paragraph(f"No evidence: no profile of {whose}. {_how(how)}")
 
@@ -134,7 +68,7 @@ def _no_time(audit: Audit) -> Block:
     measured = [side.arm.measured is not None for side in (audit.before, audit.after)]
     why = "one time is measured, the other is not" if any(measured) else "nothing was timed"
     if audit.has_both:
-        how = _how(command("measured", audit.after.arm, audit.name))
+        how = _how(command("measured", audit.after.arm, audit.audited.experiment))
     else:
         how = (
             "An experiment with both variants (`kernelexp new`) and `kernelexp run` of it supply "
@@ -158,15 +92,16 @@ def _summary(audit: Audit) -> Iterator[Block]:
     rows: list[tuple[Cell, ...]] = [
         (f"{name}: {side.point}", *_rates(side), _whose(side)) for name, side in sides
     ]
-    for peer in audit.peers:
+    for peer in audit.audited.peers:
         rate = figures.NONE if peer.tflops is None else f"{peer.tflops:.0f}"
         rows.append((peer.name, figures.time_ms(peer.time_ms), rate, peer.notes))
     yield table(("Kernel", "Time (ms)", "TFLOPS", "Notes"), rows, numbers=(1, 2))
-    if audit.ratio is None:
+    if audit.audited.time_ratio is None:
         yield _no_time(audit)
         return
     yield paragraph(
-        Span(_faster(audit.ratio), "strong"), f" than {audit.before.point} ({audit.how})."
+        Span(_faster(audit.audited.time_ratio), "strong"),
+        f" than {audit.before.point} ({audit.audited.time_ratio_how}).",
     )
     for name, ratio in _of_peers(audit):
         yield paragraph(Span(_faster(ratio), "strong"), f" than {name}.")
@@ -179,7 +114,7 @@ def _faster(ratio: float) -> str:
 def _of_peers(audit: Audit) -> Iterator[tuple[str, float]]:
     """The variant's time over that of each peer, both of one kind."""
     taken = audit.after.arm
-    for peer in audit.peers:
+    for peer in audit.audited.peers:
         is_published = peer.notes.startswith("published")
         if is_published and taken.published and taken.published.time_ms:
             yield peer.name, taken.published.time_ms / peer.time_ms
@@ -222,7 +157,9 @@ def _change(audit: Audit) -> Iterator[Block]:
     yield Heading("Problem", 3)
     yield _blank("what was wrong before, with its figures")
     if audit.standings:
-        yield paragraph(f"Hypothesis ({audit.name}): {audit.standings.experiment.hypothesis}")
+        yield paragraph(
+            f"Hypothesis ({audit.audited.experiment}): {audit.standings.experiment.hypothesis}"
+        )
     yield Heading("Solution", 3)
     if audit.standings and audit.standings.experiment.changes:
         yield Items(tuple(audit.standings.experiment.changes))
@@ -237,43 +174,17 @@ def _change(audit: Audit) -> Iterator[Block]:
         yield paragraph(f"Verdict: {'; '.join((verdict, *result))}.")
 
 
-def _budget(side: Dossier) -> Iterator[tuple[str, int]]:
-    """Shared memory by its parts: what the source exports as smem_<part>_bytes, the total, the
-    limit, and what is left of it."""
-    if side.arm.build is None:
-        return
-    resources = side.arm.build.resources
-    parts = {
-        name.removeprefix("smem_").removesuffix("_bytes"): count
-        for name, count in side.arm.build.exports.items()
-        if _is_part(name)
-    }
-    yield from parts.items()
-    rest = resources.dynamic_smem_bytes - sum(parts.values())
-    if rest:
-        yield ("dynamic, other" if parts else "dynamic"), rest
-    if resources.static_smem_bytes:
-        yield "static", resources.static_smem_bytes
-    total = resources.dynamic_smem_bytes + resources.static_smem_bytes
-    limit = smem_limit(side.arm.arch)
-    yield from (("total", total), ("limit of a CTA", limit), ("headroom", limit - total))
-
-
-def _is_part(name: str) -> bool:
-    return name.startswith("smem_") and name.endswith("_bytes")
-
-
 def _smem(audit: Audit) -> Iterator[Block]:
     yield Heading("SMEM budget", 2)
     yield paragraph("Of this project's own source, as it is built now.", style="dim")
     rows = []
-    for name, count in _budget(audit.after):
+    for name, count in audit.audited.smem_budget.items():
         strong = name in ("total", "headroom")
         cells = (name, f"{count:,}")
         rows.append(tuple(Span(cell, "strong") if strong else cell for cell in cells))
     yield table(("Component", "Bytes"), rows, numbers=(1,))
     build = audit.after.arm.build
-    if build and build.resources.dynamic_smem_bytes and not any(map(_is_part, build.exports)):
+    if build and build.resources.dynamic_smem_bytes and not any(map(is_part, build.exports)):
         yield paragraph(
             "The parts are not known: export them in the source, as in "
             "KX_EXPORT(smem_stages_bytes, ...).",
@@ -326,7 +237,7 @@ _TITLES = {
 def _counters(audit: Audit) -> Iterator[Block]:
     for name in TABLES:
         yield Heading(_TITLES[name], 2)
-        yield from _tables(audit, [group for group in audit.tables if group.name == name])
+        yield from _tables(audit, [group for group in audit.audited.groups if group.group == name])
         if name == "access efficiency":
             yield from _accesses(audit)
 
@@ -360,10 +271,10 @@ def _figure(one: efficiency.AccessEfficiency | None, name: str) -> str:
 
 def _findings(audit: Audit) -> Iterator[Block]:
     yield Heading(f"Other findings (over {100 * FLOOR:g}% relative change)", 2)
-    yield from _tables(audit, audit.findings)
+    yield from _tables(audit, [g for g in audit.audited.groups if g.group not in TABLES])
 
 
-def _tables(audit: Audit, groups: Sequence[Group]) -> Iterator[Block]:
+def _tables(audit: Audit, groups: Sequence[ComparedGroup]) -> Iterator[Block]:
     """A table for each kind of evidence; where no hardware counted, what supplies that."""
     yield from (differences.table_of(group, names=False) for group in groups)
     if all(group.kind == "emulated" for group in groups):

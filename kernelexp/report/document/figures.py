@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kernelexp.facts import differences, metrics
+from kernelexp.judge.ranking import ComparedFigure
 from kernelexp.model.arm import Arm, PublishedResult
 from kernelexp.model.measurement import Effect
 from kernelexp.model.record import Record, unusual
@@ -72,20 +73,18 @@ def _number(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1e3 else f"{number:.4g}"
 
 
-def growth(difference: differences.Difference) -> str:
+def growth(figure: ComparedFigure) -> str:
     """The relative change of a figure in a few characters: "+35.4%", "x 5,228", "new", "gone"."""
-    before, after = difference.before, difference.after
+    before, after, change = figure.before, figure.after, figure.change
     if before == after:
         return "same"
-    if isinstance(before, str) or isinstance(after, str) or difference.change is None:
+    if isinstance(before, str) or isinstance(after, str) or change is None:
         return "changed" if isinstance(before, str) or isinstance(after, str) else "new"
     if not after:
         return "gone"
-    return (
-        f"x {difference.factor:,.0f}"
-        if difference.change >= 10
-        else f"{100 * difference.change:+.1f}%"
-    )
+    if change >= 10:
+        return f"x {differences.factor(before, after):,.0f}"
+    return f"{100 * change:+.1f}%"
 
 
 def change(baseline: metrics.Value | None, candidate: metrics.Value | None) -> str:
