@@ -149,23 +149,22 @@ int main() {
 def test_what_nobody_wrote_reads_as_the_byte_that_was_named_and_is_found_all_the_same(
     tmp_path: Path,
 ) -> None:
-    source = tmp_path / "sums.cu"
-    source.write_text(UNWRITTEN)
+    (tmp_path / "sums.cu").write_text(UNWRITTEN)
     for words, printed in (
-        ((), "0"),
+        (("--make", "nvcc -arch=sm_90a sums.cu -o sums"), "0"),
         (("--unwritten", "0"), "1"),
         (("--unwritten", "1"), "16843010"),
     ):
-        done = kernelexp(str(source), *words)
+        done = kernelexp(*words, "--", "./sums", cwd=tmp_path)
         assert (done.returncode, done.stdout) == (errors.WRONG_RESULT, f"{printed}\n")
         assert "uninitialised-read in add" in done.stderr
 
 
 def test_more_schedules_show_what_the_first_does_not(tmp_path: Path) -> None:
-    source = tmp_path / "lost_update.cu"
-    source.write_text(LOST_UPDATE)
-    assert kernelexp(str(source)).returncode == errors.OK
-    done = kernelexp("--schedules", "5", "--json", str(source))
+    (tmp_path / "lost_update.cu").write_text(LOST_UPDATE)
+    make = "nvcc -arch=sm_90a lost_update.cu -o lost"
+    assert kernelexp("--make", make, "--", "./lost", cwd=tmp_path).returncode == errors.OK
+    done = kernelexp("--schedules", "5", "--json", "--", "./lost", cwd=tmp_path)
     assert done.returncode == errors.WRONG_RESULT
     mistakes = json.loads(done.stdout)["mistakes"]
     assert [mistake["name"] for mistake in mistakes if mistake["level"] == "finding"] == [
