@@ -28,8 +28,8 @@ _BUILDS = _FOLDER / f"builds-{time.time() // _UNUSED_S:.0f}"
 def output(command: Sequence[str], read: Sequence[Path], make: Callable[[Path], Path]) -> bytes:
     """The file that `make` writes in a folder of its own.
 
-    Kept under the command, its program, and the files and folders of sources in `read`. What is
-    made of a test's own file is not kept, as no other test has that path.
+    Kept under the command, its program, and the files and folders of sources in `read`. What a
+    test's own folder is read for is not kept, as no other test has that path.
     """
     if any(not place.is_relative_to(ROOT) for place in read):
         with tempfile.TemporaryDirectory() as folder:
@@ -37,7 +37,12 @@ def output(command: Sequence[str], read: Sequence[Path], make: Callable[[Path], 
     return _path(command, read, make).read_bytes()
 
 
-def run(command: Sequence[str], files: Mapping[str, str | bytes], written: str = "") -> bytes:
+def run(
+    command: Sequence[str],
+    files: Mapping[str, str | bytes],
+    written: str = "",
+    read: Sequence[Path] = (),
+) -> bytes:
     """The file that a command has `written` in a folder with these files, else what it prints."""
 
     def make(folder: Path) -> Path:
@@ -50,7 +55,7 @@ def run(command: Sequence[str], files: Mapping[str, str | bytes], written: str =
         return folder / (written or "printed")
 
     contents = (hashlib.sha256(repr(item).encode()).hexdigest() for item in files.items())
-    return output([*command, *contents], [], make)
+    return output([*command, *contents], read, make)
 
 
 def program(

@@ -11,6 +11,7 @@ from typing import Any
 
 import kept
 import numpy as np
+from support import ROOT
 
 import warpsim as emulator
 from kernelexp.system import toolchain
@@ -178,8 +179,11 @@ def compile_cu(
         *(f"-D{define}" for define in defines),
         *(f"-I{folder}" for folder in include),
         *options,
-        str(source),
     ]
+    if not source.is_relative_to(ROOT):
+        command += [source.name, "-o", "k.ptx"]
+        return kept.run(command, {source.name: source.read_text()}, "k.ptx", include).decode()
+    command.append(str(source))
 
     def make(folder: Path) -> Path:
         completed = processes.run([*command, "-o", str(folder / "k.ptx")])
