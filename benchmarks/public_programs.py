@@ -62,6 +62,8 @@ class PublicProgram(msgspec.Struct, frozen=True, kw_only=True):
     """A program of others, and what its first launch took."""
 
     name: str
+    selection: int
+    """1: its time was known before the model was last changed. 2: it was not."""
     family: str
     argv: tuple[str, ...]
     us: float
@@ -276,7 +278,10 @@ def main() -> None:
         for item, job in jobs:
             modelled[item.name] = job.get()
             print(item.name, modelled[item.name].get("us"), flush=True)
-    public_times.print_errors({item.name: item.us for item in wanted}, modelled)
+    for selection in sorted({item.selection for item in wanted}):
+        own = {item.name: item.us for item in wanted if item.selection == selection}
+        print(f"\nSelection {selection}:")
+        public_times.print_errors(own, {name: modelled[name] for name in own})
 
 
 if __name__ == "__main__":
