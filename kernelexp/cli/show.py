@@ -231,15 +231,16 @@ def _experiment_or_run(name: str, every: bool, verbose: bool, json: bool, projec
 
 def _run(root: Path, path: Path, verbose: bool, json: bool) -> None:
     """The page of one run, or of a sweep."""
+    from kernelexp.judge import sweeps
     from kernelexp.logs import records
     from kernelexp.model.names import is_sweep
-    from kernelexp.report.runs import page, sweep, swept
+    from kernelexp.report.runs import page, sweep
 
     record = records.read_file(path)
     place = str(path.relative_to(root) if path.is_relative_to(root) else path)
     if is_sweep(record.experiment):
         document = sweep.render(record, None, place, verbose)
-        output("sweep", swept.to_values(record), document, json)
+        output("sweep", sweeps.examine(record), document, json)
     else:
         output("record", record, page.render(record, (), place, verbose), json)
 

@@ -244,6 +244,7 @@ def _print(
 ) -> None:
     import msgspec
 
+    from kernelexp.judge import sweeps
     from kernelexp.model.axes import spell_point
     from kernelexp.report.runs import sweep as report
     from kernelexp.report.runs import swept
@@ -257,6 +258,6 @@ def _print(
     if csv:
         print_text(swept.to_csv(record))
     else:
-        values = msgspec.structs.replace(swept.to_values(record), path=path and str(path))
+        values = msgspec.structs.replace(sweeps.examine(record), path=path and str(path))
         shown = path.relative_to(root).as_posix() if path else ""
         output("sweep", values, report.render(record, mapped, shown, verbose), json)

@@ -17,16 +17,19 @@ from kernelexp.model.axes import Point, spell
 from kernelexp.model.record import Record
 
 
-class SweepResults(msgspec.Struct, frozen=True, kw_only=True):
-    """The results of a sweep's record, from its samples and evidence."""
+class Swept(msgspec.Struct, frozen=True, kw_only=True):
+    """A sweep's record with what it comes to; rows are positions of its arms."""
 
-    ranking: tuple[str, ...]
-    """The names of all arms, the fastest first, then those that were not timed."""
-    front: tuple[str, ...]
+    record: Record
+    ranking: tuple[int, ...]
+    """All rows, the fastest first, then those that were not timed."""
+    front: tuple[int, ...]
     """Those that none beats in time, registers and shared memory at once."""
     race: racing.RaceResult | None
     axes: tuple[plateaus.AxisFinding, ...]
     plateau: plateaus.Plateau | None
+    path: str | msgspec.UnsetType | None = msgspec.UNSET
+    """The record's file, where the sweep has just run; None where none was written."""
 
 
 def swept_axes(record: Record) -> list[str]:
@@ -54,7 +57,7 @@ def objective(record: Record) -> dict[str, float]:
     return {name: sign * value for name, value in values.items()}
 
 
-def examine(record: Record) -> SweepResults:
+def examine(record: Record) -> Swept:
     """All that a sweep's record says, worked out from its samples and its evidence."""
     arms = dict(zip(record.names, record.arms, strict=True))
     timed = record.measurement
@@ -67,9 +70,11 @@ def examine(record: Record) -> SweepResults:
         for name, arm in arms.items()
         if arm.is_built and not arm.refused and (name in values or not values)
     }
-    return SweepResults(
-        ranking=tuple(sorted(arms, key=lambda name: values.get(name, math.inf))),
-        front=front(costs, record.margin),
+    ranking = sorted(arms, key=lambda name: values.get(name, math.inf))
+    return Swept(
+        record=record,
+        ranking=tuple(map(record.names.index, ranking)),
+        front=tuple(map(record.names.index, front(costs, record.margin))),
         race=race,
         axes=axes,
         plateau=plateaus.plateau(race, axes, arms, record.margin) if race and axes else None,
@@ -99,11 +104,6 @@ def _axes(
     points: dict[str, Point] = {name: arm.axes for name, arm in arms.items() if arm.measured}
     risk = (1.0 - LEVEL) * share_of_look(len(timed.looks), timed.options.race)
     return plateaus.findings(racing.scores(timed), points, risk, record.margin, race)
-
-
-def row_of(record: Record, name: str) -> str:
-    """Returns an arm's name in the sweep's table: 0 for the baseline, 7 for candidate 7."""
-    return str(record.names.index(name))
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):

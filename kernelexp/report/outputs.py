@@ -115,6 +115,7 @@ def schema(kind: str) -> dict[str, Any]:
 def types() -> dict[str, Any]:
     """The type of each kind: a struct, a list of them, or a mapping of them by label."""
     from kernelexp.dossier.emulations import Emulation
+    from kernelexp.judge.sweeps import Swept
     from kernelexp.model.arm import Arm
     from kernelexp.model.record import Record
     from kernelexp.project.sections.evaluate import SectionReading
@@ -148,7 +149,7 @@ def types() -> dict[str, Any]:
 
     return {
         "run": list[ran.Ran],
-        "sweep": swept.Swept,
+        "sweep": Swept,
         "sweep-plan": swept.PlannedSweep,
         "time": evaluation.Evaluation,
         "assessment": Assessment,

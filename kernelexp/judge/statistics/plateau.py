@@ -144,8 +144,8 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True):
 
     widest: float
     """The largest relative distance of any variant from the fastest that the samples allow."""
-    shared: tuple[Figure, ...]
-    """Figures of `TELLING` that are the same in all of them."""
+    shared: dict[str, metrics.Value]
+    """Figures of `TELLING` that are the same in all of them, by name."""
     differing: tuple[str, ...]
     """The labels of those that are not."""
     same_code: int
@@ -327,7 +327,7 @@ def plateau(
     shared, differing = _telling(members)
     return Plateau(
         widest=widest,
-        shared=shared,
+        shared={figure.metric.name: figure.value for figure in shared},
         differing=differing,
         same_code=_same_code(members),
         hot_line=_hot_line(members),

@@ -12,7 +12,8 @@ import msgspec
 from kernelexp.facts import metrics
 from kernelexp.judge import consistency, sweeps
 from kernelexp.judge.statistics import plateau as plateaus
-from kernelexp.judge.sweeps import SweepResults
+from kernelexp.judge.statistics.racing import RaceResult
+from kernelexp.judge.sweeps import Swept
 from kernelexp.model.arm import Verdict
 from kernelexp.model.axes import spell, spell_point
 from kernelexp.model.record import Record
@@ -83,10 +84,10 @@ def render(
     if record.edited:
         yield paragraph(consistency.EDIT, style="warn")
     if record.tuning:
-        best = _label(record, examined.ranking[0])
+        best = _label(record, record.names[examined.ranking[0]])
         yield from tuning.summary(record, examined, record.tuning, best)
     yield from sizes.render(record, charts=maps)
-    yield from _race(record, examined)
+    yield from _race(record, examined.race)
     yield _ranking(record, examined)
     if shared := _shared(record):
         yield paragraph(f"all: {spell_point(shared)}", style="dim")
@@ -106,8 +107,8 @@ def render(
     if examined.axes:
         yield sweep_axes.render(examined.axes, figures.compared(record.arms), record.margin)
         yield from sweep_axes.depending(record, examined.axes)
-    if examined.plateau:
-        yield from sweep_axes.plateau(record, examined, examined.plateau)
+    if examined.race and examined.plateau:
+        yield from sweep_axes.plateau(record, examined.race, examined.plateau)
     if flat := plateaus.counted(record.arms):
         yield from sweep_axes.counted(flat)
     swept = sweeps.swept_axes(record)
@@ -145,7 +146,7 @@ def next_step(record: Record) -> str:
         return "Undecided: sweep again with a longer `--budget`, or fewer values."
     if race.leader == record.names[0]:
         return "Nothing is faster than the baseline."
-    row = sweeps.row_of(record, race.leader)
+    row = record.names.index(race.leader)
     return f"Next: `kernelexp new --from {record.run} --row {row}` makes an experiment of it."
 
 
@@ -174,15 +175,13 @@ def _own(axes: Mapping[str, Any], names: Sequence[str] | Mapping[str, Any]) -> d
 
 def _label(record: Record, name: str) -> str:
     """A row with its variant: "row 7 (stages=4)"."""
-    arm = dict(zip(record.names, record.arms, strict=True))[name]
-    own = spell_point(_own(arm.axes, sweeps.swept_axes(record)))
-    return f"row {sweeps.row_of(record, name)} ({own})"
+    row = record.names.index(name)
+    own = spell_point(_own(record.arms[row].axes, sweeps.swept_axes(record)))
+    return f"row {row} ({own})"
 
 
-def _ranking(record: Record, examined: SweepResults) -> Block:
+def _ranking(record: Record, examined: Swept) -> Block:
     timed = any(arm.measured for arm in record.arms)
-    arms = dict(zip(record.names, record.arms, strict=True))
-    words = dict(zip(record.names[1:], record.candidates, strict=True))
     swept = sweeps.swept_axes(record)
     labels = _columns(record, swept)
     header = ["row", *labels, *([figures.head_of(record.arms), "change"] if timed else [])]
@@ -190,23 +189,23 @@ def _ranking(record: Record, examined: SweepResults) -> Block:
     header += ["objective"] if metric else []
     header += ["regs", "smem, B", "verdict"]
     rows: list[list[Cell]] = []
-    for name in examined.ranking:
-        arm = arms[name]
+    for row in examined.ranking:
+        arm, name = record.arms[row], record.names[row]
         if arm.refused:
             continue
         summary = metrics.summarize(arm)
         effect = arm.measured.effect if arm.measured else None
         own = _own(arm.axes, swept)
         values = [spell_point(own)] if labels == _TOGETHER else map(spell, own.values())
-        mark = _FRONT if name in examined.front else " "
-        cells: list[Cell] = [f"{sweeps.row_of(record, name)}{mark}", *values]
+        mark = _FRONT if row in examined.front else " "
+        cells: list[Cell] = [f"{row}{mark}", *values]
         if timed:
             cells += [figures.cell_of(arm), sweep_axes.ratio(effect.printed[0]) if effect else ""]
         cells += [figures.value(tuning.value_of(record, name))] if metric else []
         cells += [
             figures.value(summary.get("registers") if arm.has_code else None),
             figures.value(summary.get("smem_bytes") if arm.has_code else None),
-            _word(words[name].verdict) if name in words else "baseline",
+            _word(record.candidates[row - 1].verdict) if row else "baseline",
         ]
         rows.append(cells)
     last = len(header) - 1
@@ -286,8 +285,8 @@ def _some(labels: Sequence[str]) -> str:
     return "; ".join(labels[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
-def _race(record: Record, examined: SweepResults) -> Iterator[Block]:
-    race, timed = examined.race, record.measurement
+def _race(record: Record, race: RaceResult | None) -> Iterator[Block]:
+    timed = record.measurement
     if timed is None:
         sentences = dict.fromkeys(
             candidate.verdict.sentence
@@ -300,7 +299,7 @@ def _race(record: Record, examined: SweepResults) -> Iterator[Block]:
         yield paragraph("Undecided: fewer than two processes timed the variants.", style="warn")
         return
     leader, *others = race.contenders
-    rows = ", ".join(sweeps.row_of(record, name) for name in others[:_SHOWN])
+    rows = ", ".join(str(record.names.index(name)) for name in others[:_SHOWN])
     more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
     margin = f"{100 * record.margin:g}%"
     judged = figures.judged(record.arms)

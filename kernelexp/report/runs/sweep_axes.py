@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from kernelexp.facts import metrics
 from kernelexp.judge import sweeps
 from kernelexp.judge.statistics import plateau as plateaus
 from kernelexp.judge.statistics.plateau import AxisEffect, AxisFinding, Plateau
-from kernelexp.judge.sweeps import SweepResults
+from kernelexp.judge.statistics.racing import RaceResult
 from kernelexp.model.axes import spell, spell_point
 from kernelexp.model.record import Record
 from kernelexp.report.document import figures
@@ -129,9 +130,9 @@ def _moved(axes: Mapping[str, tuple[str, float]]) -> str:
     )
 
 
-def plateau(record: Record, examined: SweepResults, flat: Plateau) -> Iterator[Block]:
+def plateau(record: Record, race: RaceResult, flat: Plateau) -> Iterator[Block]:
     """A paragraph on variants none of which differs, and what may hold them all back."""
-    count = 1 + len(examined.race.behind) if examined.race else 0
+    count = 1 + len(race.behind)
     margin = f"{100 * record.margin:g}%"
     seen = f"none of the {count} variants differs from the fastest by more than {margin}"
     if flat.widest > record.margin:
@@ -142,9 +143,10 @@ def plateau(record: Record, examined: SweepResults, flat: Plateau) -> Iterator[B
     yield paragraph(
         Span("Plateau: ", "strong"), f"{seen}: what limits the kernel depends on no axis here."
     )
+    known = metrics.figures(record.arms[record.names.index(race.leader)])
     words = [
-        f"{figure.metric.label.strip()} {figures.value(figure.value, figure.metric.unit)}"
-        for figure in flat.shared
+        f"{known[name].metric.label.strip()} {figures.value(value, known[name].metric.unit)}"
+        for name, value in flat.shared.items()
     ]
     if flat.same_code:
         words.insert(0, f"{flat.same_code} of them have the same SASS as another")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kernelexp.facts import metrics
 from kernelexp.facts.modelled_errors import ERRORS
 from kernelexp.judge import sweeps
-from kernelexp.judge.sweeps import SweepResults
+from kernelexp.judge.sweeps import Swept
 from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Record, Tuning
 from kernelexp.report.document import figures
@@ -32,7 +32,7 @@ def planned(grid: Grid, trials: int, strategy: str) -> Iterator[Block]:
     )
 
 
-def summary(record: Record, examined: SweepResults, tuning: Tuning, label: str) -> Iterator[Block]:
+def summary(record: Record, examined: Swept, tuning: Tuning, label: str) -> Iterator[Block]:
     """Says how the variants were chosen, and names the best by a figure that is not a time."""
     refused = sum(trial.value is None for trial in tuning.trials)
     by = "" if record.measurement else f" by {tuning.objective}"
@@ -51,10 +51,10 @@ def summary(record: Record, examined: SweepResults, tuning: Tuning, label: str) 
         )
 
 
-def best(record: Record, examined: SweepResults) -> tuple[str, metrics.Value | None, Any]:
+def best(record: Record, examined: Swept) -> tuple[str, metrics.Value | None, Any]:
     """The best arm of a search by a figure that is not a time, that figure, and the baseline's."""
     metric = metrics.searchable(record.tuning.objective) if record.tuning else None
-    name = examined.ranking[0]
+    name = record.names[examined.ranking[0]]
     if metric is None:
         return name, None, None
     return name, value_of(record, name), value_of(record, "baseline")
