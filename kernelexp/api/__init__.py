@@ -25,14 +25,12 @@ from kernelexp.model.record import Record
 from kernelexp.model.text import quote
 from kernelexp.project import Project, parse_variant
 from kernelexp.report import outputs
-from kernelexp.report.log import listing
-from kernelexp.report.log.listing import Listed, Shown
-from kernelexp.report.runs import ran
-from kernelexp.report.runs.ran import Ran
-from kernelexp.services import evaluation, explaining, modelling
+from kernelexp.services import evaluation, explaining, listing, modelling
 from kernelexp.services.evaluation import Evaluation
 from kernelexp.services.explaining import Explained
+from kernelexp.services.listing import Listed, Shown
 from kernelexp.services.run import runner, runs
+from kernelexp.services.run.runs import Ran
 from kernelexp.services.tasks import cascade
 from kernelexp.services.tasks.assessment import Assessment
 from kernelexp.system import device, toolchain
@@ -96,7 +94,7 @@ def list_project(project: Project) -> Listed:
     tree = standing.Tree(project.root)
     standings = {name: standing.of_experiment(project, name, tree) for name in project.experiments}
     decided, _ = tree.decided
-    return listing.to_values(project, standings, decided)
+    return listing.contents(project, standings, decided)
 
 
 def show(project: Project, experiment: str) -> Shown:
@@ -105,7 +103,7 @@ def show(project: Project, experiment: str) -> Shown:
     standings = standing.of_experiment(project, experiment, tree)
     result, _ = records.read(project.root, experiment)
     standing_profiles = standing.of_profiles(project, experiment, tree)
-    return listing.experiment_values(experiment, standings, result, standing_profiles)
+    return listing.experiment(experiment, standings, result, standing_profiles)
 
 
 def record(project: Project, run: str) -> Record:
@@ -131,7 +129,8 @@ def run(
     One that fails has its `error`, and leaves the others to be done.
     """
     session = _session(project, limits, emulate=emulate, device=device)
-    return ran.to_values(runner.run(project, experiments, session, _settings(gpu, keep)))
+    outcomes = runner.run(project, experiments, session, _settings(gpu, keep))
+    return [outcome.ran for outcome in outcomes]
 
 
 def emulate(

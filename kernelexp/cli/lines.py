@@ -38,8 +38,7 @@ def show(
     """Executes these variants, and prints their lines ranked by a metric."""
     from kernelexp.dossier import emulations
     from kernelexp.report.variants import lines as report
-    from kernelexp.report.variants import lines_values
-    from kernelexp.services.lines import service
+    from kernelexp.services.lines import costed, service
 
     with common.session(loaded, nvcc, limit) as session:
         costs, faults = service.look(loaded, wanted, session, size=size, isas=parse_isas(isa))
@@ -47,7 +46,7 @@ def show(
         print_message(f"error: {fault}")
     if page:
         _write(page, loaded, costs)
-    values = lines_values.to_values(costs, by, top, role, sass) if json else None
+    values = [costed.variant(cost, by, top, role, sass) for cost in costs] if json else None
     document = report.render(costs, by, top, role, sass, markdown=markdown)
     output("lines", values, document, json, markdown)
     raise typer.Exit(emulations.exit_code([cost.arm for cost in costs], faults))

@@ -51,7 +51,7 @@ def parse_measuring(
 def show(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -> None:
     """The page of each run, and a summary where there are several."""
     from kernelexp.report.document.document import paragraph
-    from kernelexp.report.runs import page, ran
+    from kernelexp.report.runs import page
     from kernelexp.services.run.runs import Concluded, FailedRun
 
     for outcome in outcomes:
@@ -78,4 +78,4 @@ def show(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -
         pages += page.summary(
             [one.record for one in concluded if one.record.run not in summed_up], failures
         )
-    output("run", ran.to_values(outcomes), pages, json)
+    output("run", [outcome.ran for outcome in outcomes], pages, json)

@@ -169,6 +169,7 @@ def _list(project: Path, json: bool, wanted: str = "") -> None:
     from kernelexp.logs import decisions
     from kernelexp.report import summary
     from kernelexp.report.log import listing, log
+    from kernelexp.services import listing as service
 
     loaded = common.load(project, sources=False)
     logs = log.assemble(loaded)
@@ -176,7 +177,7 @@ def _list(project: Path, json: bool, wanted: str = "") -> None:
     known = {name: item for one in logs for name, item in one.standings.items()}
     standings = {name: known[name] for name in loaded.experiments}
     decided, _ = decisions.read_all(loaded.root)
-    values = listing.to_values(loaded, standings, decided) if json else None
+    values = service.contents(loaded, standings, decided) if json else None
     is_long = len(standings) > summary.LISTED and not wanted
     document = (
         summary.render(loaded, logs)
@@ -203,6 +204,7 @@ def _experiment_or_run(name: str, every: bool, verbose: bool, json: bool, projec
     from kernelexp.logs import profiles, records
     from kernelexp.report.log import listing
     from kernelexp.report.variants import profiles as profiled_report
+    from kernelexp.services import listing as service
 
     loaded = common.load(project, sources=False)
     name = loaded.id_of(name)
@@ -221,7 +223,7 @@ def _experiment_or_run(name: str, every: bool, verbose: bool, json: bool, projec
     known, unreadable = records.read(loaded.root, name)
     skipped = (*standings.unreadable, *unreadable, *profiles.unreadable(loaded.root))
     common.warn(loaded.root, skipped)
-    values = listing.experiment_values(name, standings, known, profiled)
+    values = service.experiment(name, standings, known, profiled)
     blocks = (
         *listing.experiment(name, standings, known, tree, every, verbose),
         *profiled_report.mentioned(profiled),

@@ -122,9 +122,9 @@ def types() -> dict[str, Any]:
     from kernelexp.report import export
     from kernelexp.report.charts.chart import Chart
     from kernelexp.report.compared import comparison
-    from kernelexp.report.log import decisions, listing
-    from kernelexp.report.runs import ran, swept
-    from kernelexp.report.variants import inspected, lines_values
+    from kernelexp.report.log import decisions
+    from kernelexp.report.runs import swept
+    from kernelexp.report.variants import inspected
     from kernelexp.services import (
         again,
         auditing,
@@ -132,6 +132,7 @@ def types() -> dict[str, Any]:
         doctor,
         evaluation,
         explaining,
+        listing,
         memory_pictures,
         modelling,
         refitting,
@@ -141,14 +142,16 @@ def types() -> dict[str, Any]:
     from kernelexp.services.capturing import ProgramCaptures
     from kernelexp.services.check import gates
     from kernelexp.services.execution import Executed
+    from kernelexp.services.lines import costed
     from kernelexp.services.profiling import Profiling
     from kernelexp.services.recounting import Recounted
     from kernelexp.services.replaying import Replay
     from kernelexp.services.revisions import bisecting, timeline
+    from kernelexp.services.run import runs
     from kernelexp.services.tasks.assessment import Assessment
 
     return {
-        "run": list[ran.Ran],
+        "run": list[runs.Ran],
         "sweep": Swept,
         "sweep-plan": swept.PlannedSweep,
         "time": evaluation.Evaluation,
@@ -174,7 +177,7 @@ def types() -> dict[str, Any]:
         "profile": list[Profiling],
         "sections": list[SectionReading],
         "opportunities": explaining.Offered,
-        "lines": list[lines_values.CostedVariant],
+        "lines": list[costed.CostedVariant],
         "memory": list[memory_pictures.PicturedVariant],
         "model-validation": validating.ModelValidation,
         "model-refit": refitting.ModelRefit,

@@ -176,13 +176,6 @@ def _columns(lines: Lines, figure: CostFigure) -> list[CostFigure]:
     ]
 
 
-def source_text(lines: Lines, piece: Piece) -> str:
-    """The line's text, its spaces made one."""
-    if not piece.file:
-        return "code that no line table names"
-    return " ".join(lines.texts.get(piece.file, {}).get(piece.line, "").split())
-
-
 def _where(piece: Piece) -> str:
     return f"{piece.file.rpartition('/')[2]}:{piece.line}" if piece.file else "-"
 
@@ -219,7 +212,7 @@ def _table(
         (
             (
                 _where(piece),
-                source_text(lines, piece),
+                lines.text(piece),
                 *([_whose(lines, piece)] if roles else []),
                 _number(figure.read(piece.costs)),
                 _percent(figure.read(piece.costs), whole),
@@ -262,7 +255,7 @@ def _listing(
         share = figure.read(piece.costs) / whole if whole else 0.0
         rest = "".join(f"  {values[index]:>{width}}" for _, values, width in others)
         yield f"{first[index]:>{wide}}  {bar(share)} {100 * share:3.0f}%{rest}"
-        yield shorten(f"    {_where(piece)}  {source_text(lines, piece)}", WIDTH)
+        yield shorten(f"    {_where(piece)}  {lines.text(piece)}", WIDTH)
         notes = [_whose(lines, piece), _reasons(piece.costs)]
         if any(notes):
             yield shorten("    " + "; ".join(filter(None, notes)), WIDTH)
@@ -293,7 +286,7 @@ def _instructions(piece_instructions: Sequence[PieceInstruction], total: Costs) 
 
 def _sass_of(lines: Lines, piece: Piece, total: Costs) -> Block:
     rows = [
-        f"{_where(piece)}  {source_text(lines, piece)}",
+        f"{_where(piece)}  {lines.text(piece)}",
         *_instructions(piece.instructions, total),
     ]
     return Listing("\n".join(rows))

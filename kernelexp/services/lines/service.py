@@ -49,6 +49,12 @@ class Lines(msgspec.Struct, frozen=True, kw_only=True):
     by_offset: bool = False
     """The profile is of this very code, so that each of its instructions has its line and role."""
 
+    def text(self, piece: Piece) -> str:
+        """The line of a piece, its spaces made one."""
+        if not piece.file:
+            return "code that no line table names"
+        return " ".join(self.texts.get(piece.file, {}).get(piece.line, "").split())
+
 
 def look(
     project: Project,

@@ -9,6 +9,8 @@ import msgspec
 
 from kernelexp.dossier.session import Session
 from kernelexp.evidence.measure.measured import Measuring
+from kernelexp.judge import expectations
+from kernelexp.judge.expectations import Judged
 from kernelexp.logs import records
 from kernelexp.model.errors import KernelexpError
 from kernelexp.model.measurement import Gpus
@@ -30,6 +32,18 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Leave out candidates that could not be examined, where there are others."""
 
 
+class Ran(msgspec.Struct, frozen=True, kw_only=True):
+    """One experiment for programs: its record, or the error that kept it from one."""
+
+    experiment: str
+    path: str | None = None
+    """The record's file; None where none was written."""
+    record: Record | None = None
+    expectations: dict[str, tuple[Judged, ...]] = {}
+    """What became of them, by the candidate's name."""
+    error: str | None = None
+
+
 class Concluded(msgspec.Struct, frozen=True, kw_only=True):
     """An experiment that has a record, with what it was compared with."""
 
@@ -47,12 +61,26 @@ class Concluded(msgspec.Struct, frozen=True, kw_only=True):
     def experiment(self) -> str:
         return self.record.experiment
 
+    @property
+    def ran(self) -> Ran:
+        return Ran(
+            experiment=self.experiment,
+            path=str(self.path) if self.path else None,
+            record=self.record,
+            error=self.unkept or None,
+            expectations=expectations.of_record(self.record),
+        )
+
 
 class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
     """An experiment that a mistake or a fault kept from a record."""
 
     experiment: str
     error: KernelexpError
+
+    @property
+    def ran(self) -> Ran:
+        return Ran(experiment=self.experiment, error=str(self.error))
 
 
 Outcome: TypeAlias = Concluded | FailedRun

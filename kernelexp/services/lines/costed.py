@@ -1,8 +1,6 @@
-"""Cost by source line and by role, for programs."""
+"""Costs by source line and by role as `inspect --lines --json` has them, ranked by a figure."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -10,7 +8,6 @@ from msgspec import UNSET, UnsetType
 from kernelexp.evidence.emulate.roles import members
 from kernelexp.facts import widths
 from kernelexp.model.arm import AccessWidths, Isa, Verdict
-from kernelexp.report.variants.lines import source_text
 from kernelexp.services.lines import ranking
 from kernelexp.services.lines.costs import FIGURES, Costs
 from kernelexp.services.lines.pieces import Piece, PieceInstruction
@@ -61,14 +58,11 @@ class CostedVariant(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[CostedLine, ...] = ()
 
 
-def to_values(
-    every: Sequence[Lines], by: str | None, top: int, role: str | None, sass: bool
-) -> list[CostedVariant]:
-    """All figures of each line, of the kind that they are; arguments as of report.lines.render."""
-    return [_values(lines, by, top, role, sass) for lines in every]
+def variant(lines: Lines, by: str | None, top: int, role: str | None, sass: bool) -> CostedVariant:
+    """All figures of each line, of the kind that they are.
 
-
-def _values(lines: Lines, by: str | None, top: int, role: str | None, sass: bool) -> CostedVariant:
+    by, role: as of ranking.rank(); top: how many lines, 0 for all; sass: with their instructions.
+    """
     costed_variant = CostedVariant(
         variant=lines.label,
         size=lines.size,
@@ -102,7 +96,7 @@ def _line(lines: Lines, piece: Piece, sass: bool) -> CostedLine:
     return CostedLine(
         file=piece.file,
         line=piece.line,
-        text=source_text(lines, piece),
+        text=lines.text(piece),
         widths=tuple(widths.of_line(lines.arm.emulated, piece.file, piece.line)),
         roles=piece.roles,
         figures=_figures(piece.costs),
