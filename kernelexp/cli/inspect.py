@@ -269,8 +269,8 @@ def _instructions(
     import msgspec
 
     from kernelexp.dossier import emulations
-    from kernelexp.report.variants.inspection_page import render, to_values
-    from kernelexp.services import inspection
+    from kernelexp.report.variants.inspection_page import render
+    from kernelexp.services import inspected, inspection
 
     _require_conditions(texts, several=len(wanted) > 1)
     with common.session(loaded, nvcc, limit, emulate=emulate) as session:
@@ -278,7 +278,7 @@ def _instructions(
     for fault in faults:
         print_message(f"error: {fault}")
     judged = _judge(inspections, texts)
-    values = to_values(inspections, judged, top) if json else None
+    values = inspected.variants(inspections, judged, top) if json else None
     output("inspect", values, render(inspections, judged, top), json, markdown)
     missed = any(expectation.result == "missed" for _, expectation in judged)
     arms = [inspection.arm for inspection in inspections]

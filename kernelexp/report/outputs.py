@@ -124,7 +124,6 @@ def types() -> dict[str, Any]:
     from kernelexp.report.compared import comparison
     from kernelexp.report.log import decisions
     from kernelexp.report.runs import swept
-    from kernelexp.report.variants import inspected
     from kernelexp.services import (
         again,
         auditing,
@@ -132,6 +131,7 @@ def types() -> dict[str, Any]:
         doctor,
         evaluation,
         explaining,
+        inspected,
         listing,
         memory_pictures,
         modelling,

@@ -9,9 +9,17 @@ from kernelexp.evidence.code.sass_lines import SassInstruction
 from kernelexp.facts import accesses
 from kernelexp.facts.accesses import Access
 from kernelexp.judge.instructions import JudgedInstructions
-from kernelexp.report.document.code_places import line_of, loop_line, place, polls, text_of
+from kernelexp.report.document.code_places import line_of, text_of
 from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, table
 from kernelexp.report.variants import pipe_mix
+from kernelexp.services.inspected import (
+    BARRIER_OPCODES,
+    access_counts,
+    loop_line,
+    place,
+    polls,
+    repeated,
+)
 from kernelexp.services.inspection import BARRIERS, ExecutedBarriers, Inspection
 from warpsim.lineinfo import Source
 from warpsim.tables import opcodes
@@ -31,13 +39,6 @@ GROUPS: dict[str, frozenset[str]] = {
     "atomics": frozenset("ATOM ATOMG ATOMS RED REDG REDAS UTCATOMSWS".split()),
 }
 """Opcodes whose instructions are shown by mnemonic, by the title of their table."""
-BARRIER_OPCODES = frozenset(
-    """BAR SYNCS WARPSYNC WARPGROUP UCGABAR_ARV UCGABAR_WAIT UTCBAR ARRIVES LDGDEPBAR DEPBAR MEMBAR
-    FENCE""".split()
-)
-_REPEATED = frozenset({"tensor", "tc", "tma", "tmem", "fma", "fp64", "fp16", "xu", "lsu"})
-"""Pipes whose instructions tell how often a line was unrolled."""
-_NOT_REPEATED = frozenset("IMAD VIADD S2R MEMBAR FENCE".split())
 
 
 def render(inspection: Inspection, top: int = TOP) -> Iterator[Block]:
@@ -103,11 +104,11 @@ def conditions(judged: Sequence[tuple[str, JudgedInstructions]]) -> Iterator[Blo
 def _size(inspection: Inspection) -> Block:
     assert inspection.arm.build is not None
     used = inspection.arm.build.resources
-    names = {sass_instruction.opcode for sass_instruction in inspection.code}
+    names = {instruction.opcode for instruction in inspection.code}
     spilled = "unknown" if used.spill_bytes is None else f"{used.spill_bytes:,}"
     local = (
-        f"{sum(sass_instruction.opcode == 'LDL' for sass_instruction in inspection.code)} LDL and "
-        f"{sum(sass_instruction.opcode == 'STL' for sass_instruction in inspection.code)} STL"
+        f"{sum(instruction.opcode == 'LDL' for instruction in inspection.code)} LDL and "
+        f"{sum(instruction.opcode == 'STL' for instruction in inspection.code)} STL"
         if names & {"LDL", "STL"}
         else "none"
     )
@@ -122,11 +123,7 @@ def _accesses(inspection: Inspection) -> Iterator[Block]:
     """Tabulates accesses by kind and width, with PTX's own numbers."""
     sass = access_counts(inspection.code)
     looped = access_counts(
-        [
-            sass_instruction
-            for sass_instruction in inspection.code
-            if inspection.loop(sass_instruction)
-        ]
+        [instruction for instruction in inspection.code if inspection.loop(instruction)]
     )
     result = inspection.ptx_accesses
     every = sorted(
@@ -163,13 +160,8 @@ def _accesses(inspection: Inspection) -> Iterator[Block]:
         yield paragraph("No PTX to count accesses in, or none that is understood.", style="dim")
 
 
-def access_counts(code: Iterable[SassInstruction]) -> Counter[Access]:
-    generator = (accesses.of_sass(sass_instruction.mnemonic) for sass_instruction in code)
-    return Counter(access for access in generator if access)
-
-
 def _names(code: Iterable[SassInstruction], wanted: Access) -> list[str]:
-    names = dict.fromkeys(sass_instruction.mnemonic for sass_instruction in code)
+    names = dict.fromkeys(instruction.mnemonic for instruction in code)
     return [name for name in names if accesses.of_sass(name) == wanted]
 
 
@@ -190,8 +182,8 @@ def _count(number: int) -> str:
 def _group(inspection: Inspection, name: str, belonging: frozenset[str]) -> Iterator[Block]:
     own = [instruction for instruction in inspection.code if instruction.opcode in belonging]
     groups: dict[str, list[SassInstruction]] = {}
-    for sass_instruction in own:
-        groups.setdefault(sass_instruction.mnemonic, []).append(sass_instruction)
+    for instruction in own:
+        groups.setdefault(instruction.mnemonic, []).append(instruction)
     rows = [
         (
             mnemonic,
@@ -210,14 +202,11 @@ def _group(inspection: Inspection, name: str, belonging: frozenset[str]) -> Iter
 def _where(inspection: Inspection, group: Sequence[SassInstruction]) -> str:
     """The lines that most of them are from; how many only diverged warps come to."""
     counts = Counter(
-        str(sass_instruction.source.own()) if sass_instruction.source else "-"
-        for sass_instruction in group
+        str(instruction.source.own()) if instruction.source else "-" for instruction in group
     )
     shown = [name for name, _ in counts.most_common(_PLACES)]
     more = f" and {len(counts) - _PLACES} more" if len(counts) > _PLACES else ""
-    diverged = sum(
-        sass_instruction.offset in inspection.flow.diverged for sass_instruction in group
-    )
+    diverged = sum(instruction.offset in inspection.flow.diverged for instruction in group)
     copies = f"; {diverged} in copies for diverged warps" if diverged else ""
     return ", ".join(shown) + more + copies
 
@@ -226,13 +215,13 @@ def _barriers(inspection: Inspection) -> Iterator[Block]:
     """Each instruction on barriers, with its line and its loop."""
     polling = {loop.number: loop for loop in inspection.flow.loops if polls(inspection, loop)}
     groups: dict[tuple[str, str, int], list[tuple[SassInstruction, Source | None]]] = {}
-    for sass_instruction in inspection.code:
-        if sass_instruction.opcode in BARRIER_OPCODES:
-            source, loop = sass_instruction.source, inspection.loop(sass_instruction)
+    for instruction in inspection.code:
+        if instruction.opcode in BARRIER_OPCODES:
+            source, loop = instruction.source, inspection.loop(instruction)
             if loop in polling:  # a wait that goes on where the first try failed
                 source, loop = loop_line(inspection, polling[loop]), polling[loop].parent
-            groups.setdefault((sass_instruction.mnemonic, place(source), loop), []).append(
-                (sass_instruction, source)
+            groups.setdefault((instruction.mnemonic, place(source), loop), []).append(
+                (instruction, source)
             )
     rows = [
         (
@@ -301,9 +290,7 @@ def _loops(inspection: Inspection) -> Iterator[Block]:
     for loop in loops:
         if loop not in polling:
             inside = [
-                sass_instruction
-                for sass_instruction in inspection.code
-                if sass_instruction.offset in loop.offsets
+                instruction for instruction in inspection.code if instruction.offset in loop.offsets
             ]
             line = loop_line(inspection, loop)
             where = f"{place(line)}  {line_of(inspection, line.own()) if line else ''}".rstrip()
@@ -327,7 +314,7 @@ def _loops(inspection: Inspection) -> Iterator[Block]:
 
 def _contents(inside: Sequence[SassInstruction]) -> str:
     """Its tensor instructions, barriers, exchanges and accesses, then its arithmetic."""
-    counts = Counter(sass_instruction.opcode for sass_instruction in inside)
+    counts = Counter(instruction.opcode for instruction in inside)
     kinds = [
         [count for count in counts if count in _TENSOR],
         [item for item in ("BAR", "SYNCS", "SHFL") if item in counts],
@@ -362,22 +349,10 @@ def _of(inspection: Inspection, source: Source) -> str:
     return line_of(inspection, source.own())
 
 
-def repeated(inspection: Inspection) -> list[tuple[tuple[Source, str, int], int]]:
-    """Counts how often a line, inlined at one place, has an instruction in one loop; most first."""
-    counts = Counter(
-        (sass_instruction.source, sass_instruction.mnemonic, inspection.loop(sass_instruction))
-        for sass_instruction in inspection.code
-        if sass_instruction.source
-        and sass_instruction.pipe in _REPEATED
-        and sass_instruction.opcode not in _NOT_REPEATED
-    )
-    return [(key, count) for key, count in counts.most_common() if count > 1]
-
-
 def _pipes(inspection: Inspection) -> Block:
     groups: dict[str, Counter[str]] = {}
-    for sass_instruction in inspection.code:
-        groups.setdefault(sass_instruction.pipe, Counter())[sass_instruction.opcode] += 1
+    for instruction in inspection.code:
+        groups.setdefault(instruction.pipe, Counter())[instruction.opcode] += 1
     rows = [
         (
             pipe,

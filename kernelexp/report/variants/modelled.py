@@ -8,8 +8,8 @@ import msgspec
 
 from kernelexp.judge.statistics import modelled as judge
 from kernelexp.model.modelled import ModelledTime, PathStep
-from kernelexp.report.document import code_places
 from kernelexp.report.document.document import Block, Cell, Heading, paragraph, table
+from kernelexp.services.inspected import place
 from kernelexp.services.modelling import ModelledVariant
 
 UNITS_SHOWN = 3
@@ -87,7 +87,7 @@ def _of(modelled: ModelledVariant, top: int) -> Iterator[Block]:
     header: tuple[str, ...] = ("line", "cycles", "path", "most for")
     rows: list[tuple[str, ...]] = [
         (
-            code_places.place(line.source),
+            place(line.source),
             f"{line.part:.1%}",
             f"{line.of_path:.1%}" if line.of_path else "hidden",
             line.reason,
@@ -114,10 +114,7 @@ def _path(time: ModelledTime) -> Iterator[Block]:
     yield paragraph(f"Critical path, from the launch's start to its end, through {through}:")
     yield table(
         ("role", "at", "waits for", "of the path"),
-        [
-            (step.role, code_places.place(step.source), _waits(step), f"{step.part:.0%}")
-            for step in steps
-        ],
+        [(step.role, place(step.source), _waits(step), f"{step.part:.0%}") for step in steps],
         numbers=(3,),
     )
 
@@ -128,7 +125,7 @@ def _waits(step: PathStep) -> str:
     whose = f" of {step.waits_on}" if step.waits_on else ""
     if step.waits_at == step.source:
         return f"{step.waits_for}{whose}"
-    return f"{step.waits_for} at {code_places.place(step.waits_at)}{whose}"
+    return f"{step.waits_for} at {place(step.waits_at)}{whose}"
 
 
 def power(time: ModelledTime) -> str:

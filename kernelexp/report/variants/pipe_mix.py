@@ -9,6 +9,7 @@ from kernelexp.model.arm import Arm
 from kernelexp.model.record import Profile
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, paragraph, table
+from kernelexp.services.inspected import executed_pipes
 from warpsim.tables.opcodes import PIPES
 
 _ALL = EXECUTED["sass"]
@@ -19,7 +20,7 @@ def render(arm: Arm, profile: Profile | None) -> Iterator[Block]:
     """Nothing where neither the SASS was executed nor a profile has the counters."""
     columns: dict[str, dict[str, float]] = {}
     if arm.counted:
-        columns["emulated"] = {**emulated(arm)}
+        columns["emulated"] = {**executed_pipes(arm)}
     if profile and (result := profiled(profile)):
         columns[_TAKEN[profile.provenance]] = result
     if not columns:
@@ -45,13 +46,6 @@ def render(arm: Arm, profile: Profile | None) -> Iterator[Block]:
             "others none: BRA, ULDC, UMOV, NOP.",
             style="dim",
         )
-
-
-def emulated(arm: Arm) -> dict[str, int]:
-    """The counters of an arm whose SASS was executed, and all its instructions."""
-    assert arm.counted
-    kept = (*(PIPE + pipe for pipe in PIPES), _ALL)
-    return {name: arm.counted.counters[name] for name in kept if name in arm.counted.counters}
 
 
 def profiled(profile: Profile) -> dict[str, float]:
