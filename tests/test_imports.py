@@ -39,6 +39,7 @@ def test_the_command_line_itself_loads_nothing_heavy() -> None:
     [
         "logs.records",
         "report.log.log",
+        "services.kernel_logs",
         "report.runs.sweep",  # of a log with sweeps
         "report.document.markdown",
         "project",

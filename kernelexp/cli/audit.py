@@ -20,8 +20,7 @@ def show(
 ) -> None:
     """Prints it; without `against` an experiment's candidate is compared with its baseline."""
     from kernelexp.report.compared import audit as report
-    from kernelexp.report.log import log as logs
-    from kernelexp.services import auditing
+    from kernelexp.services import auditing, kernel_logs
 
     loaded = common.load(project)
     with common.session(loaded, nvcc, limit, emulate=True) as session:
@@ -31,5 +30,5 @@ def show(
         print_json("audit", audited)
         return
     place = (audited.kernel, audited.arch)
-    own = [one for one in logs.assemble(loaded) if (one.kernel, one.arch) == place]
+    own = [one for one in kernel_logs.assemble(loaded) if (one.kernel, one.arch) == place]
     print_document(report.render(audit, own[0] if own else None), markdown)

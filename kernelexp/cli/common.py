@@ -115,8 +115,9 @@ def write_log(project: Project, force: bool = False) -> bool:
     """Renders logs/EXPERIMENTS.md, and returns whether it changed; UsageError if the file there
     was written by somebody else."""
     from kernelexp.report.log import log, logbook
+    from kernelexp.services import kernel_logs
 
-    logs = log.assemble(project)
+    logs = kernel_logs.assemble(project)
     warn(project.root, (unreadable for one in logs for unreadable in one.unreadable))
     return log.write(project.root, logbook.file(logs), force)
 

@@ -16,8 +16,8 @@ from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelexp.project import Project
-    from kernelexp.report.log.log import KernelLog
     from kernelexp.services.deciding import Done
+    from kernelexp.services.kernel_logs import KernelLog
 
 
 class Action(Enum):
@@ -86,12 +86,12 @@ def decide(
 
 def _log(project: Project, experiment: str) -> KernelLog:
     """Returns the log of the experiment's kernel."""
-    from kernelexp.report.log import log
+    from kernelexp.services import kernel_logs
 
     own = project.experiment(experiment)
     where = (own.kernel, own.arch)
     alike = {k: v for k, v in project.experiments.items() if (v.kernel, v.arch) == where}
-    (result,) = log.assemble(msgspec.structs.replace(project, experiments=alike))
+    (result,) = kernel_logs.assemble(msgspec.structs.replace(project, experiments=alike))
     return result
 
 

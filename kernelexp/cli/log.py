@@ -37,6 +37,7 @@ def log(
     from kernelexp.report import export
     from kernelexp.report.document import markdown
     from kernelexp.report.log import log, logbook
+    from kernelexp.services import kernel_logs
 
     names = ("--write", "--check", "--json", "--csv")
     given = [name for name, on in zip(names, (write, check, json, csv), strict=True) if on]
@@ -49,16 +50,16 @@ def log(
         changed = common.write_log(loaded, force)
         typer.echo(f"wrote {log.NAME}" if changed else f"{log.NAME} is up to date")
         return
-    logs = log.assemble(loaded)
+    logs = kernel_logs.assemble(loaded)
     common.warn(loaded.root, (unreadable for one in logs for unreadable in one.unreadable))
     if check:
         if not log.is_current(loaded.root, logbook.file(logs)):
             typer.echo(f"{log.NAME} is out of date: render it with `kernelexp log --write`.")
             raise typer.Exit(errors.REGRESSION)
     elif json:
-        print_json("log", export.to_values(logs))
+        print_json("log", [one.logged() for one in logs])
     elif csv:
-        print_text(export.to_csv(logs))
+        print_text(export.to_csv([one.logged() for one in logs]))
     elif sys.stdout.isatty():
         print_document(logbook.tables(logs))
     else:

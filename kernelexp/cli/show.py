@@ -168,11 +168,12 @@ def _list(project: Path, json: bool, wanted: str = "") -> None:
     """Kernels with their axes, and experiments with their verdicts; or those of one kernel."""
     from kernelexp.logs import decisions
     from kernelexp.report import summary
-    from kernelexp.report.log import listing, log
+    from kernelexp.report.log import listing
+    from kernelexp.services import kernel_logs
     from kernelexp.services import listing as service
 
     loaded = common.load(project, sources=False)
-    logs = log.assemble(loaded)
+    logs = kernel_logs.assemble(loaded)
     common.warn(loaded.root, (unreadable for one in logs for unreadable in one.unreadable))
     known = {name: item for one in logs for name, item in one.standings.items()}
     standings = {name: known[name] for name in loaded.experiments}

@@ -119,7 +119,6 @@ def types() -> dict[str, Any]:
     from kernelexp.model.arm import Arm
     from kernelexp.model.record import Record
     from kernelexp.project.sections.evaluate import SectionReading
-    from kernelexp.report import export
     from kernelexp.report.charts.chart import Chart
     from kernelexp.report.compared import comparison
     from kernelexp.report.log import decisions
@@ -132,6 +131,7 @@ def types() -> dict[str, Any]:
         evaluation,
         explaining,
         inspected,
+        kernel_logs,
         listing,
         memory_pictures,
         modelling,
@@ -170,7 +170,7 @@ def types() -> dict[str, Any]:
         "list": listing.Listed,
         "show": listing.Shown,
         "record": Record,
-        "log": list[export.Logged],
+        "log": list[kernel_logs.Logged],
         "diff": comparison.Differing,
         "compare": comparisons.Compared | list[comparisons.Compared],
         "explain": explaining.Explained,

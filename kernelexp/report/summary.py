@@ -9,10 +9,10 @@ from kernelexp.project import Project
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Span, paragraph, table, text_of
 from kernelexp.report.log import pending
-from kernelexp.report.log.log import KernelLog
 from kernelexp.report.site.front import idle
 from kernelexp.report.site.front.outlook import Note, Outlook
 from kernelexp.report.site.front.overview import overview
+from kernelexp.services.kernel_logs import KernelLog
 
 LISTED = 12
 """Experiments that are listed with all kernels' axes; of more it would fill several screens."""

@@ -19,8 +19,9 @@ from kernelexp.report import export
 from kernelexp.report.document import markdown
 from kernelexp.report.document.document import Table, text_of
 from kernelexp.report.log import log, logbook
-from kernelexp.report.log.log import KernelLog
 from kernelexp.report.site import site
+from kernelexp.services import kernel_logs
+from kernelexp.services.kernel_logs import KernelLog
 
 # Commit, time (ms), TFLOPS, registers: the history as it was published.
 HISTORY = """
@@ -62,7 +63,7 @@ def b200() -> KernelLog:
 
 
 def read() -> tuple[KernelLog, ...]:
-    return log.assemble(project.load(ROOT))
+    return kernel_logs.assemble(project.load(ROOT))
 
 
 def rows_of(log_: KernelLog, header: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -267,11 +268,11 @@ def test_a_sweep_of_another_gpu_names_it_and_so_does_the_footnote(kx: Kx) -> Non
 
 def test_the_log_for_programs_has_the_variants_of_sweeps() -> None:
     logs = read()
-    (transpose,) = (item for item in export.to_values(logs) if item.kernel == "transpose")
+    (transpose,) = (one.logged() for one in logs if one.kernel == "transpose")
     (swept,) = transpose.sweeps
     assert swept.title == "Sweep of rows=4,8,16 layout=plain,padded,swizzled"
     assert [arm.arm for arm in swept.arms] == ["baseline", *["candidate"] * 8]
-    rows = list(csv.DictReader(io.StringIO(export.to_csv(logs))))
+    rows = list(csv.DictReader(io.StringIO(export.to_csv([one.logged() for one in logs]))))
     listed = [row for row in rows if row["section"] == "sweep" and row["id"] == swept.id]
     assert [row["variant"] for row in listed] == [arm.variant for arm in swept.arms]
     assert all(float(row["time_ms"]) > 0 for row in listed)
@@ -281,6 +282,6 @@ def test_a_sweep_whose_sources_changed_has_no_figures() -> None:
     log = next(item for item in read() if item.kernel == "transpose")
     run = log.sweeps[0].run
     changed = msgspec.structs.replace(log, sweeps_changed={run: ("transpose.cu",)})
-    (swept,) = export.to_values([changed])[0].sweeps
+    (swept,) = changed.logged().sweeps
     assert swept.changed_since == ("transpose.cu",)
     assert {(arm.verdict, arm.size) for arm in swept.arms} == {("", "")}

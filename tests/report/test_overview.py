@@ -14,17 +14,18 @@ from kernelexp import project
 from kernelexp.logs import records
 from kernelexp.model.record import Record
 from kernelexp.report.document.document import text_of
-from kernelexp.report.log import log, pending
-from kernelexp.report.log.log import KernelLog
+from kernelexp.report.log import pending
 from kernelexp.report.runs import edited
 from kernelexp.report.site.front import overview
 from kernelexp.report.site.front.overview import Overview
 from kernelexp.report.site.site import ProjectSite
+from kernelexp.services import kernel_logs
+from kernelexp.services.kernel_logs import KernelLog
 
 
 @pytest.fixture(scope="module")
 def logs() -> tuple[KernelLog, ...]:
-    return log.assemble(project.load(ROOT))
+    return kernel_logs.assemble(project.load(ROOT))
 
 
 def timed_records(name: str) -> list[Record]:
@@ -327,7 +328,7 @@ def test_what_changed_most_is_shown_for_better_or_worse(scale: Path, kx: Kx) -> 
     assert "<code>kernelexp run S1 S2</code>" in first_page(scale)
     (standing,) = next(
         entry.candidates
-        for item in log.assemble(project.load(scale))
+        for item in kernel_logs.assemble(project.load(scale))
         for name, entry in item.standings.items()
         if name == "S1"
     )

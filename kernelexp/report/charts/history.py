@@ -11,7 +11,7 @@ from kernelexp.dossier.standing import Standing
 from kernelexp.facts import metrics
 from kernelexp.model.arm import Arm
 from kernelexp.report.charts.chart import ChartAxis, Mark, Plot, Series
-from kernelexp.report.log.log import KernelLog, time_of
+from kernelexp.services.kernel_logs import KernelLog, time_of
 
 _RATE = "published_tflops"
 _MEASURED = (

@@ -15,8 +15,8 @@ from kernelexp.report.compared import differences
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Heading, Items, Span, paragraph, table
 from kernelexp.report.log import decisions, logbook
-from kernelexp.report.log.log import KernelLog
 from kernelexp.services.auditing import FLOOR, STALLS, TABLES, Audit, is_part
+from kernelexp.services.kernel_logs import KernelLog
 
 BLANK = "TO WRITE"
 """What marks a blank; `grep` finds those that are left."""

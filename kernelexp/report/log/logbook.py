@@ -23,7 +23,7 @@ from kernelexp.report.document.document import (
     table,
 )
 from kernelexp.report.log import decisions
-from kernelexp.report.log.log import KernelLog
+from kernelexp.services.kernel_logs import KernelLog
 
 HISTORY_HEADER = ("Commit", "Change", "Time (ms)", "TFLOPS", "Regs", "Notes")
 EXPERIMENT_HEADER = ("Id", "Experiment", "Baseline", "Candidate", "Verdict")

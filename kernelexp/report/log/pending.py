@@ -19,7 +19,7 @@ from kernelexp.model.record import Record
 from kernelexp.report.document import figures
 from kernelexp.report.log import logbook
 from kernelexp.report.log.listing import RECORDS_SHOWN
-from kernelexp.report.log.log import KernelLog
+from kernelexp.services.kernel_logs import KernelLog
 
 RecordsOf: TypeAlias = Callable[[str], Sequence[Record]]
 """The latest records of an experiment that timed something, on other cards too."""

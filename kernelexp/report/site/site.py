@@ -21,12 +21,12 @@ from kernelexp.project import Project
 from kernelexp.project.sections import NAMES, builtin
 from kernelexp.project.sections.evaluate import evaluate
 from kernelexp.project.sections.given import Run
-from kernelexp.report import export, outputs
+from kernelexp.report import outputs
 from kernelexp.report.charts import heat, history, pairs, sizes, stalls
 from kernelexp.report.charts.chart import Bars
 from kernelexp.report.document.document import Table
 from kernelexp.report.log import listing as log_listing
-from kernelexp.report.log import log, logbook, pending
+from kernelexp.report.log import logbook, pending
 from kernelexp.report.log.pending import PendingArm
 from kernelexp.report.runs import page, tuning
 from kernelexp.report.runs import sizes as sizes_report
@@ -41,7 +41,7 @@ from kernelexp.report.site.texts import Texts, page_of, split
 from kernelexp.report.variants import memory_picture
 from kernelexp.report.variants import profiles as profile_report
 from kernelexp.report.variants import sections as section_report
-from kernelexp.services import memory_pictures, modelling
+from kernelexp.services import kernel_logs, memory_pictures, modelling
 from kernelexp.services.lines import service as lines_service
 from kernelexp.services.memory_pictures import MemoryPicture
 from kernelexp.services.modelling import KeptModelled
@@ -65,7 +65,7 @@ class ProjectSite:
         self._project, self._live, self._listings = project, live, listings
         self.tree, self._inputs = Tree(project.root), Inputs(project.root)
         self._texts, self._codes = Texts(project.root), diffs.Codes(project.root)
-        self.logs = log.assemble(project, self.tree)
+        self.logs = kernel_logs.assemble(project, self.tree)
         kept, unreadable = profiles.read_all(project.root)
         self._sweeps = {
             record.run: record for kernel_log in self.logs for record in kernel_log.sweeps
@@ -104,7 +104,7 @@ class ProjectSite:
         if path == INDEX:
             return self._index()
         if path == LOG:
-            return outputs.encode("log", export.to_values(self.logs))
+            return outputs.encode("log", [one.logged() for one in self.logs])
         folder, _, name = path.partition("/")
         known: dict[str, tuple[dict[str, Any], Callable[[str], bytes | None]]] = {
             "experiments": (self._standings, self._experiment),
@@ -162,7 +162,7 @@ class ProjectSite:
         return f"{self._project.root.name}: kernel experiments"
 
     def _index(self) -> bytes:
-        values = msgspec.to_builtins(export.to_values(self.logs))
+        values = msgspec.to_builtins([one.logged() for one in self.logs])
         rows = list(index.rows(values))
         return self._page(
             INDEX,

@@ -46,7 +46,7 @@ class CandidateRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rows(values: Iterable[dict[str, Any]]) -> Iterator[CandidateRow]:
-    """A row for each candidate of what export.to_values() gives."""
+    """A row for each candidate of what a KernelLog.logged() gives."""
     for log in values:
         for section in ("history", "experiments"):
             for entry in log[section]:

@@ -23,13 +23,13 @@ from kernelexp.report.charts.chart import Plot
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Cell
 from kernelexp.report.log import logbook, pending
-from kernelexp.report.log.log import KernelLog
 from kernelexp.report.log.pending import PendingArm, RecordsOf, Waits
 from kernelexp.report.runs import sizes
 from kernelexp.report.runs.page import differing_axes
 from kernelexp.report.site import answer
 from kernelexp.report.variants.emulation import is_right
 from kernelexp.services import auditing
+from kernelexp.services.kernel_logs import KernelLog
 
 _KNOWN = 4
 """Candidates without a time that a kernel's card speaks of."""

@@ -17,7 +17,6 @@ from kernelexp.report.charts import history
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Span, status, text_of
 from kernelexp.report.log import logbook, pending
-from kernelexp.report.log.log import KernelLog
 from kernelexp.report.log.pending import PendingArm, RecordsOf, Waits
 from kernelexp.report.site.front.outlook import (
     Note,
@@ -26,6 +25,7 @@ from kernelexp.report.site.front.outlook import (
     evidence_of,
     outlook,
 )
+from kernelexp.services.kernel_logs import KernelLog
 
 LATEST = 8
 """How many of the latest records are listed."""

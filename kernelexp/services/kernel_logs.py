@@ -1,0 +1,338 @@
+"""The service of log: history and experiments of each kernel, each with what is known of it now."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from kernelexp.dossier import standing
+from kernelexp.dossier.standing import Standing, Standings, Tree
+from kernelexp.facts import metrics
+from kernelexp.judge import sweeps
+from kernelexp.logs import decisions, records
+from kernelexp.logs.decisions import Decision
+from kernelexp.logs.records import Unreadable
+from kernelexp.model.arm import Arm, Verdict
+from kernelexp.model.axes import AxisValue, spell_point
+from kernelexp.model.experiment import Experiment
+from kernelexp.model.measurement import L2
+from kernelexp.model.names import SWEEP
+from kernelexp.model.record import Provenance, Record
+from kernelexp.project import Project
+
+
+class LoggedArm(msgspec.Struct, frozen=True, kw_only=True):
+    """One arm of an experiment, a step or a sweep, without its figures."""
+
+    id: str
+    title: str
+    arm: Literal["baseline", "candidate"]
+    variant: str
+    date: str
+    run: str
+    """Empty where there is no record of it."""
+    provenance: Provenance | Literal[""]
+    device: str
+    size: str
+    """What was timed; empty where nothing was."""
+    l2: L2 | Literal[""]
+    """Whether L2 was flushed before each launch, or left warm."""
+    verdict: str
+    """A status such as IMPROVED; empty where there is none."""
+    decision: str
+    """A person's word; empty where there is none."""
+    changed_since: tuple[str, ...]
+    """What has changed since the run; figures and verdict are then left out."""
+    published_approximate: bool
+    printed: dict[str, metrics.Value] | UnsetType = UNSET
+    """Figures that a program printed, by the names that it has for them."""
+
+
+# A row of the table: an arm with the figures that there are of it, each under its own name.
+_FIELDS = {f"figure_{number}": name for number, name in enumerate(metrics.METRICS)}
+if TYPE_CHECKING:
+    LoggedRow: TypeAlias = LoggedArm
+else:
+    LoggedRow = msgspec.defstruct(
+        "LoggedRow",
+        [(field, metrics.Value | UnsetType, UNSET) for field in _FIELDS],
+        bases=(LoggedArm,),
+        rename=_FIELDS,
+        frozen=True,
+        kw_only=True,
+    )
+
+
+class LoggedExperiment(msgspec.Struct, frozen=True, kw_only=True):
+    """An experiment or a step of the history with its arms."""
+
+    id: str
+    experiment: Experiment
+    records: int
+    arms: tuple[LoggedRow, ...]
+
+
+class LoggedSweep(msgspec.Struct, frozen=True, kw_only=True):
+    """A sweep with its variants."""
+
+    id: str
+    """Its run."""
+    title: str
+    changed_since: tuple[str, ...]
+    arms: tuple[LoggedRow, ...]
+
+
+class Logged(msgspec.Struct, frozen=True, kw_only=True):
+    """The log of one kernel on one architecture."""
+
+    kernel: str
+    arch: str
+    title: str
+    problem: str
+    device: str
+    best: str | None
+    """The fastest step that still stands."""
+    history: tuple[LoggedExperiment, ...]
+    experiments: tuple[LoggedExperiment, ...]
+    sweeps: tuple[LoggedSweep, ...]
+
+
+_SWEEPS_SHOWN = 5
+
+
+class KernelLog(msgspec.Struct, frozen=True, kw_only=True):
+    """The log of one kernel on one architecture; experiments by id, in the project's order."""
+
+    kernel: str
+    arch: str
+    title: str
+    problem: str
+    device: str
+    history: dict[str, Standings]
+    experiments: dict[str, Standings]
+    defaults: dict[str, AxisValue] = {}
+    """Of the target's axes."""
+    sweeps: tuple[Record, ...] = ()
+    """The latest ones, oldest first."""
+    sweeps_changed: dict[str, tuple[str, ...]] = {}
+    """By run, what is no longer as it was when a sweep ran; those of which nothing changed are left
+    out."""
+    sweeps_unreadable: tuple[Unreadable, ...] = ()
+    accepted: Decision | None = None
+    """The decision that makes a variant the current best; None where there is none."""
+
+    def logged(self) -> Logged:
+        """The log for programs; a figure that is not there is left out."""
+        return Logged(
+            kernel=self.kernel,
+            arch=self.arch,
+            title=self.title,
+            problem=self.problem,
+            device=self.device,
+            best=self.best,
+            history=_section(self.history),
+            experiments=_section(self.experiments),
+            sweeps=tuple(_sweep(self, record) for record in self.sweeps),
+        )
+
+    @property
+    def standings(self) -> dict[str, Standings]:
+        """The history's steps, then the experiments."""
+        return {**self.history, **self.experiments}
+
+    @property
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        """Files among the records that were skipped."""
+        entries = (*self.history.values(), *self.experiments.values())
+        own = (item for entry in entries for item in entry.unreadable)
+        return (*own, *self.sweeps_unreadable)
+
+    @property
+    def best(self) -> str | None:
+        """The experiment accepted last; else the fastest step that still stands, measured ones
+        before published ones."""
+        if self.accepted:
+            return self.accepted.experiment
+        for name in ("time_ms", "published_time_ms"):
+            times = {
+                step: time
+                for step, entry in self.history.items()
+                if (time := time_of(entry.candidates[0], name)) is not None
+            }
+            if times:
+                return min(times, key=lambda step: times[step])
+        return None
+
+
+def time_of(entry: Standing, metric: str) -> float | None:
+    """The candidate's time under this metric, if it is of the variant as it is now."""
+    if entry.arm is None or entry.changed:
+        return None
+    value = metrics.read(metric, entry.arm)
+    return None if value is None or isinstance(value, str) else value
+
+
+def assemble(project: Project, tree: Tree | None = None) -> tuple[KernelLog, ...]:
+    """The log of every kernel and architecture that has experiments; `tree` as it is now."""
+    tree = tree or Tree(project.root)
+    entries: dict[tuple[str, str], dict[str, Standings]] = defaultdict(dict)
+    with _uncollected():
+        for name, experiment in project.experiments.items():
+            where = (experiment.kernel, experiment.arch)
+            entries[where][name] = standing.of_experiment(project, name, tree)
+    swept = {where: _sweeps(project, *where) for where in entries}
+    sweeps = {where: shown for where, (shown, _) in swept.items()}
+    return tuple(
+        KernelLog(
+            kernel=kernel,
+            arch=arch,
+            title=project.kernels[kernel].title,
+            problem=project.kernels[kernel].problem,
+            device=project.kernels[kernel].targets[arch].device,
+            history={
+                name: standings for name, standings in named.items() if name in project.history
+            },
+            experiments={
+                name: standings for name, standings in named.items() if name not in project.history
+            },
+            defaults=project.variant(kernel, arch).axes,
+            sweeps=sweeps[kernel, arch],
+            sweeps_unreadable=swept[kernel, arch][1],
+            sweeps_changed={
+                record.run: changed
+                for record in sweeps[kernel, arch]
+                if (changed := standing.of_sweep(project, record, tree))
+            },
+            accepted=decisions.best(tree.decided[0], kernel, arch),
+        )
+        for (kernel, arch), named in entries.items()
+    )
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Disables Python's garbage collector, which goes through all records again and again: 0.9 of
+    2.5 s for 10,000, of which nothing is garbage. What was read is never gone through again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if enabled:
+            gc.enable()
+
+
+def _sweeps(
+    project: Project, kernel: str, arch: str
+) -> tuple[tuple[Record, ...], tuple[Unreadable, ...]]:
+    """The latest ones of an architecture, and the files of the kernel's that are none."""
+    result, unreadable = records.read(project.root, f"{SWEEP}{kernel}")
+    shown = tuple(record for record in result if record.arch == arch)[-_SWEEPS_SHOWN:]
+    return shown, tuple(unreadable)
+
+
+# ---- for programs --------------------------------------------------------------------------------
+
+
+def _section(entries: dict[str, Standings]) -> tuple[LoggedExperiment, ...]:
+    return tuple(
+        LoggedExperiment(
+            id=name,
+            experiment=entry.experiment,
+            records=entry.records,
+            arms=tuple(map(_logged, rows)),
+        )
+        for name, entry in entries.items()
+        if (rows := list(_arms(name, entry)))
+    )
+
+
+def _sweep(log: KernelLog, record: Record) -> LoggedSweep:
+    changed = log.sweeps_changed.get(record.run, ())
+    arms = tuple(map(_logged, _swept(record, changed)))
+    return LoggedSweep(id=record.run, title=record.title, changed_since=changed, arms=arms)
+
+
+def _logged(row: dict[str, Any]) -> LoggedArm:
+    return msgspec.convert(row, LoggedRow)
+
+
+def _arms(name: str, entry: Standings) -> Iterator[dict[str, Any]]:
+    """Baseline and candidates; the baseline once for each record that candidates come from."""
+    title, shown = entry.experiment.title, None
+    for index, known in enumerate(entry.candidates):
+        record, verdict, changed = known.record, known.verdict, known.changed
+        run = record.run if record else None
+        if index == 0 or run != shown:
+            arm = None if changed else known.baseline
+            variant = spell_point(entry.experiment.baseline)
+            row = _values(name, title, "baseline", variant, arm, record, verdict, changed)
+            yield {**row, "verdict": "", "decision": ""}
+        shown = run
+        arm = None if changed else known.arm
+        variant = spell_point(entry.experiment.candidates[index])
+        row = _values(name, title, "candidate", variant, arm, record, verdict, changed)
+        yield {**row, "decision": known.decision.word if known.decision else ""}
+
+
+def _l2(record: Record) -> str:
+    """Returns the state of L2 before each launch; empty for a program, which sets its own."""
+    taken = record.measurement
+    return "" if taken is None or taken.printed else taken.options.l2
+
+
+def _swept(record: Record, changed: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """Each variant of a sweep in the order in which they were named, by its own axes."""
+    own = sweeps.swept_axes(record)
+    verdicts = (None, *(candidate.verdict for candidate in record.candidates))
+    for arm, verdict in zip(record.arms, verdicts, strict=True):
+        variant = spell_point({axis: arm.axes[axis] for axis in own})
+        role = "candidate" if verdict else "baseline"
+        taken = None if changed else arm
+        title = record.title
+        row = _values(record.run, title, role, variant, taken, record, verdict, changed)
+        yield {**row, "decision": ""}
+
+
+def _values(
+    name: str,
+    title: str,
+    role: str,
+    variant: str,
+    arm: Arm | None,
+    record: Record | None,
+    verdict: Verdict | None,
+    changed: Sequence[str],
+) -> dict[str, Any]:
+    timed = arm is not None and arm.measured is not None
+    figures = {
+        key: value
+        for key in metrics.METRICS
+        if arm is not None and (value := metrics.read(key, arm)) is not None
+    }
+    return {
+        "id": name,
+        "title": title,
+        "arm": role,
+        "variant": variant,
+        "date": record.created[:10] if record else "",
+        "run": record.run if record else "",
+        "provenance": record.provenance if record else "",
+        "device": record.device if record else "",
+        "size": ", ".join(one.size for one in record.sizes) or record.size
+        if record and timed
+        else "",
+        "l2": _l2(record) if record and timed else "",
+        "verdict": verdict.status.value if verdict and not changed else "",
+        "changed_since": list(changed),
+        "published_approximate": bool(arm and arm.published and arm.published.approximate),
+        **figures,
+        **({"printed": printed} if arm and (printed := metrics.printed(arm)) else {}),
+    }
