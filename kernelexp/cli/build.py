@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-
-import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.arguments import parse_variants
-from kernelexp.cli.console import output, print_message
+from kernelexp.cli.console import print_message
 from kernelexp.model import errors
 from kernelexp.model.arm import faults, without_fault
 from kernelexp.model.errors import UsageError
@@ -21,13 +20,11 @@ def show(
     start: Path,
     nvcc: str | None,
     limit: list[str] | None,
-    *,
     verbose: bool,
-    json: bool,
-    markdown: bool,
-) -> None:
-    """Builds these variants, or those of a recorded run from its own sources; ends with 3 if one
-    does not build."""
+    output: Callable[..., None],
+) -> int:
+    """Builds these variants, or those of a recorded run from its own sources; the exit code, 3 if
+    one does not build."""
     from kernelexp.dossier import prepare
     from kernelexp.report.variants import builds
     from kernelexp.services.run import runner
@@ -46,10 +43,10 @@ def show(
     found = faults(built)
     for error in dict.fromkeys(map(str, found)):
         print_message(f"error: {error}")
-    output("build", arms, builds.render(arms, verbose), json, markdown)
+    output("build", arms, builds.render(arms, verbose))
     refused = any(arm.refused for arm in arms.values())
     code = errors.BUILD if refused else errors.OK
-    raise typer.Exit(found[0].exit_code if found else code)
+    return found[0].exit_code if found else code
 
 
 def write_ninja(

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_variants, refuse_two_forms
-from kernelexp.cli.console import output, print_message
+from kernelexp.cli.console import output
 from kernelexp.cli.modes import refuse_other_modes
 from kernelexp.cli.options import HERE, ISA_HELP, option
-from kernelexp.model.errors import OK, REGRESSION, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kernelexp.judge.instructions import JudgedInstructions
-    from kernelexp.model.variant import Variant
-    from kernelexp.project import Project
-    from kernelexp.services.inspection import Inspection
+from kernelexp.model.errors import UsageError
 
 TOP = 10
 
@@ -182,18 +175,8 @@ def inspect(
                 raise UsageError("--ninja goes with variants alone.")
             build.write_ninja(ninja, variants, set_, project, nvcc, limit)
             return
-        build.show(
-            variants,
-            set_,
-            repeat,
-            project,
-            nvcc,
-            limit,
-            verbose=verbose,
-            json=json,
-            markdown=markdown,
-        )
-        return
+        show = functools.partial(output, json=json, markdown=markdown)
+        raise typer.Exit(build.show(variants, set_, repeat, project, nvcc, limit, verbose, show))
     own = {
         as_lines or as_source: (WITH_LINES, WITH_SIZE),
         as_memory: (WITH_SIZE,),
@@ -202,119 +185,22 @@ def inspect(
     refuse_other_modes(ctx, WITHOUT_BUILD, *(own or (WITHOUT_OTHERS,)))
     if not variants:
         raise UsageError("name the variants to look at (kernelexp show lists kernels and axes).")
+    from kernelexp.cli import inspections
+
     loaded = common.load(project)
     wanted = parse_variants(loaded, variants, set_)
+    inspection = inspections.VariantInspection(
+        loaded,
+        wanted,
+        session=functools.partial(common.session, loaded, nvcc, limit, emulate=emulate),
+        output=functools.partial(output, json=json, markdown=markdown),
+    )
     if as_memory:
-        from kernelexp.cli import memory
-
-        memory.show(
-            loaded,
-            wanted,
-            nvcc,
-            limit,
-            top=top,
-            size=size or "emulated",
-            json=json,
-            markdown=markdown,
-        )
-        return
-    if as_lines or as_source:
-        from kernelexp.cli import lines
-
-        lines.show(
-            loaded,
-            wanted,
-            nvcc,
-            limit,
-            by=by,
-            top=top,
-            role=role,
-            sass=as_source,
-            size=size or "emulated",
-            isa=isa,
-            page=page,
-            json=json,
-            markdown=markdown,
-        )
-        return
-    if as_modelled:
-        from kernelexp.cli import modelled
-
-        modelled.show(
-            loaded,
-            wanted,
-            nvcc,
-            limit,
-            top=top,
-            size=size or "full",
-            trace=trace,
-            json=json,
-            markdown=markdown,
-        )
-        return
-    _instructions(loaded, wanted, expect or [], emulate, top, nvcc, limit, json, markdown)
-
-
-def _instructions(
-    loaded: Project,
-    wanted: list[Variant],
-    texts: list[str],
-    emulate: bool,
-    top: int,
-    nvcc: str | None,
-    limit: list[str] | None,
-    json: bool,
-    markdown: bool,
-) -> None:
-    import msgspec
-
-    from kernelexp.dossier import emulations
-    from kernelexp.report.variants.inspection_page import render
-    from kernelexp.services import inspected, inspection
-
-    _require_conditions(texts, several=len(wanted) > 1)
-    with common.session(loaded, nvcc, limit, emulate=emulate) as session:
-        inspections, faults = inspection.look(loaded, wanted, session)
-    for fault in faults:
-        print_message(f"error: {fault}")
-    judged = _judge(inspections, texts)
-    values = inspected.variants(inspections, judged, top) if json else None
-    output("inspect", values, render(inspections, judged, top), json, markdown)
-    missed = any(expectation.result == "missed" for _, expectation in judged)
-    arms = [inspection.arm for inspection in inspections]
-    if not emulate:  # nobody wants to know what an earlier emulation did not cover
-        arms = [msgspec.structs.replace(arm, emulated=None, emulated_sass=None) for arm in arms]
-    code = emulations.exit_code(arms, faults)
-    raise typer.Exit(code or (REGRESSION if missed else OK))
-
-
-def _require_conditions(texts: Sequence[str], several: bool) -> None:
-    """UsageError for a text that is not a condition, before anything is built."""
-    from kernelexp.judge.instructions import InstructionCounts, instruction_expectations
-
-    nothing = InstructionCounts(every={}, in_loops={})
-    try:
-        instruction_expectations(nothing, texts, nothing if several else None)
-    except ValueError as error:
-        raise UsageError(f"--expect {error}") from None
-
-
-def _judge(
-    inspections: Sequence[Inspection], texts: Sequence[str]
-) -> list[tuple[str, JudgedInstructions]]:
-    """Numbers are judged of every variant, changes of all but the first, by their labels."""
-    from kernelexp.facts import condition
-    from kernelexp.judge.instructions import instruction_expectations
-
-    built = [inspection for inspection in inspections if inspection.arm.build]
-    judged = []
-    for number, inspection in enumerate(built):
-        before = built[0].counts() if number else None
-        own = [
-            text for text in texts if number or condition.parse(text).expectation.basis == "value"
-        ]
-        judged += [
-            (inspection.label, one)
-            for one in instruction_expectations(inspection.counts(), own, before)
-        ]
-    return judged
+        code = inspection.memory(top, size or "emulated")
+    elif as_lines or as_source:
+        code = inspection.lines(by, top, role, as_source, size or "emulated", isa, page, markdown)
+    elif as_modelled:
+        code = inspection.modelled(top, size or "full", trace)
+    else:
+        code = inspection.instructions(expect or [], top, emulate)
+    raise typer.Exit(code)

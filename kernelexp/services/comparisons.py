@@ -262,10 +262,7 @@ def _kernels(one: Arm, other: Arm) -> Iterator[str]:
         if (one.kernel, one.arch) != (other.kernel, other.arch):
             yield f"different kernels: {one.kernel}@{one.arch} and {other.kernel}@{other.arch}."
     elif one.profiled and other.profiled:
-        names = [
-            one_line(bare(profiled_evidence.entry))
-            for profiled_evidence in (one.profiled, other.profiled)
-        ]
+        names = [one_line(bare(evidence.entry)) for evidence in (one.profiled, other.profiled)]
         if all(names) and names[0] != names[1]:
             yield f"different kernels: {names[0]} and {names[1]}."
 

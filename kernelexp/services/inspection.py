@@ -144,9 +144,9 @@ def _look(project: Project, label: str, arm: Arm, session: Session) -> Inspectio
     costs = emulated.instructions(root, arm, taken.size, session.limits, label) if taken else ()
     files = {
         frame.file
-        for sass_instruction in code
-        if sass_instruction.source
-        for frame in sass_instruction.source.frames()
+        for instruction in code
+        if instruction.source
+        for frame in instruction.source.frames()
     }
     return Inspection(
         label=label,
@@ -178,9 +178,9 @@ def _read(artefacts: Artefacts, entry: str) -> tuple[tuple[SassInstruction, ...]
     """The instructions that may execute, and the control flow of all."""
     every = sass_lines.read(artefacts.cubin, artefacts.sass, entry)
     code = tuple(
-        sass_instruction
-        for sass_instruction in every
-        if not (sass_instruction.is_padding or sass_instruction.never_executes)
+        instruction
+        for instruction in every
+        if not (instruction.is_padding or instruction.never_executes)
     )
     return code, sass_flow.analyse(every)
 
@@ -189,9 +189,7 @@ def _count(code: Sequence[SassInstruction], flow: Flow) -> InstructionCounts:
     """Counts instructions by opcode with modifiers, most frequent first."""
     every = Counter(sass_instruction.mnemonic for sass_instruction in code)
     in_loops = Counter(
-        sass_instruction.mnemonic
-        for sass_instruction in code
-        if sass_instruction.offset in flow.innermost
+        instruction.mnemonic for instruction in code if instruction.offset in flow.innermost
     )
     return InstructionCounts(every=dict(every.most_common()), in_loops=dict(in_loops.most_common()))
 

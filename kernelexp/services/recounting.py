@@ -101,9 +101,7 @@ def _one(
 def _is_current(earlier: Recount, host_files: dict[str, str]) -> bool:
     """Whether this emulator would find the same again."""
     taken = [
-        emulated_evidence
-        for arm in earlier.arms.values()
-        for emulated_evidence in (arm.emulated, arm.emulated_sass)
+        evidence for arm in earlier.arms.values() for evidence in (arm.emulated, arm.emulated_sass)
     ]
     by = {emulated_evidence.emulator if emulated_evidence else "" for emulated_evidence in taken}
     return earlier.host_files == host_files and by == {emulated.version()}

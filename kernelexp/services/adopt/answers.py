@@ -107,9 +107,7 @@ def is_size(parameter: KernelParameter) -> bool:
 def outputs(values: Sequence[KernelParameter], answers: Answers) -> list[KernelParameter]:
     """The arrays that are written and are not the kernel's own."""
     written = (value for value in values if value.is_array and value.written)
-    return [
-        kernel_parameter for kernel_parameter in written if kernel_parameter.name not in answers.own
-    ]
+    return [parameter for parameter in written if parameter.name not in answers.own]
 
 
 def inputs(values: Sequence[KernelParameter], answers: Answers) -> list[KernelParameter]:

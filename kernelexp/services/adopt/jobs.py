@@ -72,12 +72,7 @@ def zeroed(entries: Sequence[KernelEntry], answers: Answers, kept: Sequence[str]
 def _last(entries: Sequence[KernelEntry], name: str) -> KernelParameter:
     uses = [value for entry in entries for value in entry.values if value.name == name]
     return next(
-        (
-            kernel_parameter
-            for kernel_parameter in reversed(uses)
-            if kernel_parameter.read or kernel_parameter.written
-        ),
-        uses[-1],
+        (parameter for parameter in reversed(uses) if parameter.read or parameter.written), uses[-1]
     )
 
 

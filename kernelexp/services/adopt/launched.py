@@ -232,9 +232,9 @@ def _array(
     region = _region(launch, address)
     assert region is not None
     same = [
-        kernel_parameter
-        for kernel_parameter in _all(entry)
-        if names[address] in (kernel_parameter.name, kernel_parameter.alias)
+        parameter
+        for parameter in _all(entry)
+        if names[address] in (parameter.name, parameter.alias)
     ]
     end = min([region.end, *(name for name in names if address < name)])
     size = (end - address) // _element(same[0]) * _element(same[0])

@@ -199,14 +199,14 @@ def _entry_of_cubin(content: bytes, symbol: str, written: Sequence[str]) -> Kern
         KernelParameter(
             name=names[place] if place < len(names) else f"p{place}",
             type=reading.bare(types[place]) if place < len(types) else "",
-            size=cubin_parameter.size,
-            align=min(cubin_parameter.size, 8),
+            size=parameter.size,
+            align=min(parameter.size, 8),
             is_pointer=place < len(types) and types[place].rstrip().endswith("*"),
             read=place < len(types) and "*" in types[place] and "const" in types[place],
             written=place < len(types) and "*" in types[place] and "const" not in types[place],
             ignored=bool(types) and place >= len(types),
         )
-        for place, cubin_parameter in enumerate(cubin_entry.parameters)
+        for place, parameter in enumerate(cubin_entry.parameters)
     ]
     return KernelEntry(
         symbol=symbol,

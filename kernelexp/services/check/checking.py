@@ -118,9 +118,7 @@ def _drifts(
     project: Project, looked: _Looked, baseline: Baseline, margin: float
 ) -> list[GateFinding]:
     timed = {
-        label: gated_variant
-        for label, gated_variant in looked.subjects.items()
-        if conditions.is_timed(gated_variant)
+        label: variant for label, variant in looked.subjects.items() if conditions.is_timed(variant)
     }
     variants = {label: looked.named[label] for label in timed}
     drifts = timegates.drifts(project, variants, baseline)
@@ -205,12 +203,12 @@ def _preloading(session: Session) -> Session:
 def _plain(looked: _Looked) -> dict[str, Arm]:
     """The arms by label; a wrong result is left to the gate that says what is expected of it."""
     return {
-        label: msgspec.structs.replace(gated_variant.arm, refused=None)
-        if gated_variant.arm.refused
-        and gated_variant.arm.refused.status in WRONG
-        and conditions.judges_result(gated_variant.gates)
-        else gated_variant.arm
-        for label, gated_variant in looked.subjects.items()
+        label: msgspec.structs.replace(variant.arm, refused=None)
+        if variant.arm.refused
+        and variant.arm.refused.status in WRONG
+        and conditions.judges_result(variant.gates)
+        else variant.arm
+        for label, variant in looked.subjects.items()
     }
 
 
@@ -219,15 +217,8 @@ def _extras(
 ) -> dict[str, dict[str, int | str]]:
     """Returns what gates compare with the baseline besides its five figures, by variant and
     name."""
-    extras = {
-        label: conditions.to_commit(gated_variant)
-        for label, gated_variant in looked.subjects.items()
-    }
-    timed = [
-        label
-        for label, gated_variant in looked.subjects.items()
-        if conditions.is_timed(gated_variant)
-    ]
+    extras = {label: conditions.to_commit(variant) for label, variant in looked.subjects.items()}
+    timed = [label for label, variant in looked.subjects.items() if conditions.is_timed(variant)]
     variants = {label: looked.named[label] for label in timed}
     accepted = timegates.accepted(project, variants, before, margin)
     for label in timed:

@@ -191,11 +191,11 @@ def _variants(
         candidates=tuple(
             LoggedVariant(
                 state=f"{name}_{_token(row[0])}",
-                figures=published_result,
-                verdict=figures.judge(own, published_result),
+                figures=result,
+                verdict=figures.judge(own, result),
                 title=row[0],
             )
-            for row, published_result in rows[1:]
+            for row, result in rows[1:]
         ),
         changes=tuple(row[0] for row, _ in rows[1:]),
         notes="\n".join([f"The baseline is {first[0]}.", *listed]),

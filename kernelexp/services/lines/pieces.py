@@ -82,16 +82,12 @@ def cut(
     )
     pieces = [_emulated(line, whose) for line in lines]
     pieces += [
-        _built(sass_instruction, rows.get(sass_instruction.offset), whose, executed)
-        for sass_instruction in sass
-        if not sass_instruction.is_padding
+        _built(instruction, rows.get(instruction.offset), whose, executed)
+        for instruction in sass
+        if not instruction.is_padding
     ]
     if not same:
-        pieces += [
-            _named(profiled_instruction)
-            for profiled_instruction in profiled
-            if profiled_instruction.file
-        ]
+        pieces += [_named(instruction) for instruction in profiled if instruction.file]
     groups: dict[tuple[str, int, tuple[str, ...]], list[Piece]] = {}
     for piece in pieces:
         groups.setdefault((piece.file, piece.line, piece.roles), []).append(piece)
@@ -102,8 +98,7 @@ def is_of(profiled: Sequence[ProfiledInstruction], sass: Sequence[SassInstructio
     """Whether a profile is of this code: each of its instructions is at its offset."""
     opcodes = {sass_instruction.offset: sass_instruction.opcode for sass_instruction in sass}
     return bool(profiled) and all(
-        opcodes.get(profiled_instruction.offset) == opcode_of(profiled_instruction.sass)
-        for profiled_instruction in profiled
+        opcodes.get(instruction.offset) == opcode_of(instruction.sass) for instruction in profiled
     )
 
 

@@ -26,8 +26,8 @@ def workspaces(values: Sequence[KernelParameter], answers: Answers, names: froze
     if not own:
         return ""
     lines = "".join(
-        array(kernel_parameter, answers, names, zero=kernel_parameter.name in answers.workspaces)
-        for kernel_parameter in own
+        array(parameter, answers, names, zero=parameter.name in answers.workspaces)
+        for parameter in own
     )
     return f"def workspaces(axes, size):\n    return {{\n{lines}    }}\n\n\n"
 

@@ -24,8 +24,8 @@ def work(
 ) -> str:
     """Nothing where a shape or a type is not known."""
     moved = [
-        _bytes(kernel_parameter, answers.shapes, names)
-        for kernel_parameter in (*_needed(outputs, given, answers), *outputs)
+        _bytes(parameter, answers.shapes, names)
+        for parameter in (*_needed(outputs, given, answers), *outputs)
     ]
     known = [item for item in moved if item]
     if len(known) < len(moved):
