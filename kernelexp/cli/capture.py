@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelexp.cli import options, replaying
+from kernelexp.cli import options
 from kernelexp.cli.app import app
-from kernelexp.cli.console import print_document, print_json
+from kernelexp.cli.console import output, print_document, print_json
 from kernelexp.cli.modes import BEHIND, PartedCommand, refuse_other_modes
 from kernelexp.cli.options import argument, option
 from kernelexp.cli.parameters import parse_ranges
+from kernelexp.model import errors
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -95,7 +97,7 @@ def capture(
         refuse_other_modes(context, WITH_REPLAY)
         if program or not folders:
             raise UsageError("--replay: name folders that kernelexp capture wrote.")
-        raise typer.Exit(replaying.replay(folders, after, nvcc, emulated=emulated, json=json))
+        raise typer.Exit(_replay(folders, after, nvcc, emulated=emulated, json=json))
     refuse_other_modes(context, WITHOUT_REPLAY)
     if nvcc is not None:
         raise UsageError("--nvcc goes with --replay; see kernelexp capture --help.")
@@ -118,6 +120,29 @@ def capture(
     else:
         print_document(report.render(result, bool(kernel or launches)), stderr=True)
     raise typer.Exit(result.returncode if result.returncode >= 0 else 128 - result.returncode)
+
+
+def _replay(
+    folders: Sequence[Path], after: Path | None, nvcc: str | None, *, emulated: bool, json: bool
+) -> int:
+    """Prints what came of each; the exit code."""
+    from kernelexp.report import captured as report
+    from kernelexp.services import replaying
+    from kernelexp.system import toolchain
+
+    root = Path.cwd()
+    tools = toolchain.find(nvcc, root / ".kernelexp")
+    on_gpu = not emulated and replaying.has_gpu()
+    if after and not on_gpu:
+        raise UsageError(
+            "--after times a launch, and needs a GPU: without it, the launch is emulated alone."
+        )
+    results = [
+        replaying.replay(folder, "gpu" if on_gpu else "emulator", tools, root, after)
+        for folder in folders
+    ]
+    output("replay", results, report.render_replays(results), json)
+    return errors.OK if all(item.same for item in results) else errors.WRONG_RESULT
 
 
 def _wanted(text: str, count: int) -> WantedKernel:

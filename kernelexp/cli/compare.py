@@ -17,8 +17,12 @@ from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
     import re
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from kernelexp.project import Project
+    from kernelexp.report.document.document import Block
+    from kernelexp.services.auditing import Audit
     from kernelexp.services.comparisons import Compared, ComparisonOptions
 
 _SUBJECT = (
@@ -87,11 +91,14 @@ def compare(
     if of_records and as_audit:
         raise UsageError("--records and --audit do not go together: choose one.")
     if as_audit:
-        from kernelexp.cli import audit
+        from kernelexp.services import auditing
 
         refuse_other_modes(ctx, WITH_AUDIT)
         one, other = (before, against) if after is None else (after, before)
-        audit.show(one, other, project, nvcc, limit, json=json, markdown=markdown)
+        loaded = common.load(project)
+        with common.session(loaded, nvcc, limit, emulate=True) as session:
+            audit = auditing.audit(loaded, one, other, session)
+        output("audit", audit.audited, _audit(loaded, audit), json, markdown)
     elif of_records:
         refuse_other_modes(ctx)
         _records(before, after, project, json, markdown)
@@ -110,6 +117,16 @@ def compare(
             for block in differences.render(item, markdown, whole=metric is not None)
         )
         output("compare", compared if len(compared) > 1 else compared[0], document, json, markdown)
+
+
+def _audit(loaded: Project, audit: Audit) -> Iterator[Block]:
+    """An audit as a document, with the history of its kernel."""
+    from kernelexp.report.compared import audit as report
+    from kernelexp.services import kernel_logs
+
+    place = (audit.audited.kernel, audit.audited.arch)
+    own = [one for one in kernel_logs.assemble(loaded) if (one.kernel, one.arch) == place]
+    yield from report.render(audit, own[0] if own else None)
 
 
 def _records(before: str, after: str | None, start: Path, json: bool, markdown: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,11 +14,6 @@ from kernelexp.cli.modes import refuse_all_but, refuse_other_modes
 from kernelexp.cli.options import HERE, option
 from kernelexp.model import errors
 from kernelexp.model.errors import UsageError
-
-if TYPE_CHECKING:
-    from kernelexp.dossier.session import Session
-    from kernelexp.model.variant import Variant
-    from kernelexp.project import Project
 
 WITH_GOOD = "With --good and --bad"
 
@@ -62,7 +57,10 @@ def history(
         kernelexp history F3 --revisions HEAD~10..HEAD
         kernelexp history F3 --good v1.2 --bad HEAD --by result
     """
+    from kernelexp.evidence.measure.measured import Measuring
     from kernelexp.project import parse_arm
+    from kernelexp.report.log import revisions as report
+    from kernelexp.services.revisions import bisecting, timeline
 
     refuse_two_forms(json, markdown)
     is_search = bool(good and bad)
@@ -75,49 +73,13 @@ def history(
         refuse_other_modes(ctx)
     loaded = common.load(project)
     variant, _, _ = parse_arm(loaded, name)
+    measuring = Measuring(margin=margin / 100)
     with common.session(loaded, nvcc, limit, emulate=emulate, device=device) as session:
         if is_search:
-            _search(loaded, variant, (good, bad, by), margin, session, json, markdown)
-        else:
-            _trace(loaded, variant, revisions, margin if gpu else None, session, json, markdown)
-
-
-def _trace(
-    loaded: Project,
-    variant: Variant,
-    revisions: str,
-    margin: float | None,
-    session: Session,
-    json: bool,
-    markdown: bool,
-) -> None:
-    """The variant at each commit, timed unless there is no margin."""
-    from kernelexp.evidence.measure.measured import Measuring
-    from kernelexp.report.log import revisions as report
-    from kernelexp.services.revisions import timeline
-
-    measuring = None if margin is None else Measuring(margin=margin / 100)
-    traced = timeline.trace(loaded, variant, revisions, session, measuring)
-    output("history", traced, report.timeline(traced), json, markdown)
-
-
-def _search(
-    loaded: Project,
-    variant: Variant,
-    search: tuple[str, str, str],
-    margin: float,
-    session: Session,
-    json: bool,
-    markdown: bool,
-) -> None:
-    """The first bad commit."""
-    from kernelexp.evidence.measure.measured import Measuring
-    from kernelexp.report.log import revisions as report
-    from kernelexp.services.revisions import bisecting
-
-    good, bad, by = search
-    measuring = Measuring(margin=margin / 100)
-    request = bisecting.BisectRequest(good=good, bad=bad, by=by, measuring=measuring)
-    outcome = bisecting.bisect(loaded, variant, request, session)
-    output("bisect", outcome, report.bisected(outcome), json, markdown)
-    raise typer.Exit(errors.OK if len(outcome.first_bad) == 1 else errors.INCONCLUSIVE)
+            request = bisecting.BisectRequest(good=good, bad=bad, by=by, measuring=measuring)
+            outcome = bisecting.bisect(loaded, variant, request, session)
+            output("bisect", outcome, report.bisected(outcome), json, markdown)
+            raise typer.Exit(errors.OK if len(outcome.first_bad) == 1 else errors.INCONCLUSIVE)
+        timing = measuring if gpu else None
+        traced = timeline.trace(loaded, variant, revisions, session, timing)
+        output("history", traced, report.timeline(traced), json, markdown)

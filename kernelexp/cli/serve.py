@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kernelexp.cli import options, working
+from kernelexp.cli import options
 from kernelexp.cli.app import app
 from kernelexp.cli.console import print_message
 from kernelexp.cli.modes import refuse_all_but, refuse_other_modes
 from kernelexp.cli.options import HERE, option
 
+TOKEN = "KERNELEXP_TOKEN"
 WITH_WORKER = "With --worker"
 WITHOUT_OTHERS = "Without --worker and --mcp"
 
@@ -131,9 +134,9 @@ def serve(
         if queue is None:
             raise UsageError("--worker: name the queue with --queue DIR|URL.")
         if slurm is not None:
-            print_message(working.submit(queue, slurm, count, device, nvcc))
+            print_message(_submit(queue, slurm, count, device, nvcc))
             return
-        done = working.work(queue, cache, device, nvcc, name, until_empty=until_empty)
+        done = _work(queue, cache, device, nvcc, name, until_empty=until_empty)
         print_message(f"{done} evaluation{'s' * (done != 1)} done.")
         return
     refuse_other_modes(ctx, WITHOUT_OTHERS)
@@ -167,3 +170,44 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _work(
+    queue: str,
+    cache: Path | None,
+    device: str | None,
+    nvcc: str | None,
+    name: str,
+    *,
+    until_empty: bool,
+) -> int:
+    """Evaluates jobs of the queue, a folder or a service's address; returns how many."""
+    from kernelexp.services.serving import card
+    from kernelexp.services.serving.queue import Queue
+    from kernelexp.services.serving.remote import RemoteQueue
+    from kernelexp.services.serving.worker import JobSource, QueueWorker
+    from kernelexp.system import toolchain
+
+    source: JobSource
+    if "://" in queue:
+        source, root = RemoteQueue(queue, os.environ.get(TOKEN, "")), Path()
+    else:
+        source, root = Queue(Path(queue).resolve()), Path(queue)
+    root = (cache or root).resolve()
+    with card.proved(device, nvcc, print_message) as gpu:
+        tools = toolchain.find(nvcc, root / ".kernelexp")
+        return QueueWorker(source, root, tools, gpu, name).work(until_empty=until_empty)
+
+
+def _submit(queue: str, text: str, count: int, device: str | None, nvcc: str | None) -> str:
+    """A sentence with the ids of Slurm's jobs, each a worker that ends with the queue."""
+    from kernelexp.services.serving import slurm
+
+    wanted = slurm.parse(text)
+    place = queue if "://" in queue else str(Path(queue).resolve())
+    argv = [sys.executable, "-m", "kernelexp", "serve", "--worker", "--queue", place]
+    argv.append("--until-empty")
+    for name, value in (("--device", device), ("--nvcc", nvcc)):
+        argv += [name, value] if value else []
+    jobs = slurm.submit(argv, Path("slurm").resolve(), wanted, count)
+    return f"Slurm has {', '.join(jobs)}; what they print is in slurm/."

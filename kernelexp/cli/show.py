@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -121,9 +122,7 @@ def show(
         refuse_all_but(ctx, "--schema", "schema")
         if name is not None:
             raise UsageError("--schema stands alone: leave out the name.")
-        from kernelexp.cli import schemas
-
-        print_schema(schemas.find(schema))
+        print_schema(_schema(schema))
     elif name is None:
         _refuse_all(ctx)
         _list(project, json)
@@ -148,6 +147,26 @@ def show(
     else:
         refuse_other_modes(ctx, WITH_RECORDS)
         _experiment_or_run(name, every, verbose, json, project)
+
+
+def _schema(name: str) -> Mapping[str, Any]:
+    """The schema of a file or of a command's JSON; UsageError for a name that has none."""
+    from kernelexp.project import shape
+
+    if name == "project" or name == "experiment":
+        return shape.schema(name)
+    if name == "section":
+        from kernelexp.project.sections.shape import Section
+
+        return shape.schema_of(Section)
+    from kernelexp.model.errors import suggest
+    from kernelexp.model.text import quote
+    from kernelexp.report import outputs
+
+    known = ("project", "experiment", "section", *outputs.VERSIONS)
+    if name not in known:
+        raise UsageError(f"--schema {quote(name)}: there is no such schema{suggest(name, known)}.")
+    return outputs.schema(name)
 
 
 def _refuse_all(ctx: typer.Context) -> None:
