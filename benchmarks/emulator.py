@@ -34,7 +34,7 @@ from kernelexp import project
 from kernelexp.dossier import prepare
 from kernelexp.evidence import jobs, native
 from kernelexp.evidence.build import CACHE
-from kernelexp.evidence.emulate.emulation_worker import EmulationJob
+from kernelexp.evidence.emulate.job import EmulationJob
 from kernelexp.model.arm import EmulatedEvidence
 from kernelexp.project import parse_variant
 from kernelexp.system import toolchain

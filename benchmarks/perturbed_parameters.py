@@ -37,7 +37,7 @@ from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import jobs, native
 from kernelexp.evidence.emulate import modelling_worker
-from kernelexp.evidence.emulate.modelling_worker import ModellingJob
+from kernelexp.evidence.emulate.job import ModellingJob
 from kernelexp.model.arm import Arm, without_fault
 from kernelexp.model.errors import KernelexpError, UsageError
 from kernelexp.model.modelled import ModelledTime

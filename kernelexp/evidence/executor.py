@@ -11,7 +11,7 @@ from typing import Protocol
 from kernelexp.evidence import build
 from kernelexp.evidence.build import Plan
 from kernelexp.evidence.emulate import emulated
-from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
+from kernelexp.evidence.emulate.job import Emulated, EmulationJob
 from kernelexp.evidence.measure import measured
 from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.evidence.measure.programs import measured_programs

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelexp.evidence import build, native
-from kernelexp.evidence.emulate.emulation_worker import EmulationJob
-from kernelexp.evidence.emulate.modelling_worker import ModellingJob
+from kernelexp.evidence.emulate.job import EmulationJob, ModellingJob
 from kernelexp.evidence.measure.job import ArmJob
 from kernelexp.model.arm import Arm, Isa
 from kernelexp.model.measurement import Role, TimedArm

@@ -15,7 +15,7 @@ import msgspec
 
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
-from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
+from kernelexp.evidence.emulate.job import Emulated, EmulationJob
 from kernelexp.evidence.executor import Local
 from kernelexp.model import arm, names
 from kernelexp.model.arm import Arm, ArmOrFault, Status, Verdict, sound

@@ -17,7 +17,7 @@ from kernelexp.evidence.code import sass_flow, sass_lines
 from kernelexp.evidence.code.sass_flow import Flow
 from kernelexp.evidence.code.sass_lines import SassInstruction
 from kernelexp.evidence.emulate import emulated, ptx_accesses
-from kernelexp.evidence.emulate.emulated_costs import InstructionCost, LineCost
+from kernelexp.evidence.emulate.job import InstructionCost, LineCost
 from kernelexp.evidence.emulate.roles import read_texts
 from kernelexp.facts.accesses import Access
 from kernelexp.facts.counters import PTX

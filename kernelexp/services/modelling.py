@@ -11,7 +11,7 @@ from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import jobs
 from kernelexp.evidence.emulate import emulated
-from kernelexp.evidence.emulate.modelling_worker import ModellingAnswer
+from kernelexp.evidence.emulate.job import ModellingAnswer
 from kernelexp.evidence.measure.measured import SIZE
 from kernelexp.facts.modelled_errors import ERRORS, ModelledErrors
 from kernelexp.judge import modelled_pairs

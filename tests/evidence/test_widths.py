@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kernelexp.evidence.code.sass_lines import SassInstruction
 from kernelexp.evidence.emulate import widths
-from kernelexp.evidence.emulate.emulated_costs import LineCost, PtxAccess
+from kernelexp.evidence.emulate.job import LineCost, PtxAccess
 from kernelexp.facts import widths as words
 from kernelexp.model.arm import AccessWidths, EmulatedEvidence
 from warpsim.lineinfo import Source

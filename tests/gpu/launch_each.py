@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.evidence.emulate.emulation_worker import SEED
+from kernelexp.evidence.emulate.job import SEED
 from kernelexp.model.axes import AxisValue
 from kernelexp.project.problem import loader
 

@@ -16,7 +16,7 @@ from kernelexp.evidence.build import Plan, transfer
 from kernelexp.evidence.build.transfer import Shipped
 from kernelexp.evidence.cluster import messages, worker
 from kernelexp.evidence.cluster.messages import Answer, BuildTask, EmulateTask, MeasureTask, Order
-from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
+from kernelexp.evidence.emulate.job import Emulated, EmulationJob
 from kernelexp.evidence.measure import journals
 from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.evidence.measure.programs.measured_programs import ProgramQuestion

@@ -12,7 +12,7 @@ import msgspec
 
 import kernelexp
 import warpsim
-from kernelexp.evidence.emulate.emulation_worker import EmulationJob
+from kernelexp.evidence.emulate.job import EmulationJob
 from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.model.errors import USAGE, ConfigurationError, EnvironmentFault
 from kernelexp.model.variant import Variant

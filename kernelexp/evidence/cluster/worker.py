@@ -14,7 +14,7 @@ from kernelexp.evidence.build.transfer import Shipped
 from kernelexp.evidence.cluster import messages, sources
 from kernelexp.evidence.cluster.messages import BuildTask, EmulateTask, MeasureTask
 from kernelexp.evidence.emulate import emulated
-from kernelexp.evidence.emulate.emulation_worker import Emulated
+from kernelexp.evidence.emulate.job import Emulated
 from kernelexp.evidence.measure import measured
 from kernelexp.model.errors import EnvironmentFault, KernelexpError
 from kernelexp.model.measurement import Measurement

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from kernelexp.evidence.code import line_table
 from kernelexp.evidence.emulate import roles
-from kernelexp.evidence.emulate.emulated_costs import LineCost
+from kernelexp.evidence.emulate.job import LineCost
 from kernelexp.facts.counters import EXECUTED
 from kernelexp.model.modelled import PathStep
 from warpsim.lineinfo import Source

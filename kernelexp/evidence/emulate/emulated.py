@@ -14,10 +14,7 @@ import msgspec
 import kernelexp
 import warpsim
 from kernelexp.evidence import build, jobs
-from kernelexp.evidence.code import sass_lines
-from kernelexp.evidence.emulate import widths
-from kernelexp.evidence.emulate.emulated_costs import InstructionCost, LineCost
-from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
+from kernelexp.evidence.emulate.job import Emulated, EmulationJob, InstructionCost, LineCost
 from kernelexp.model.arm import AccessWidths, Arm, EmulatedEvidence, Isa
 from kernelexp.model.decoding import decode
 from kernelexp.model.errors import KernelexpError
@@ -308,6 +305,9 @@ def _emulate(
 
 
 def _widths(root: Path, arm: Arm, lines: Sequence[LineCost]) -> tuple[AccessWidths, ...]:
+    from kernelexp.evidence.code import sass_lines
+    from kernelexp.evidence.emulate import widths
+
     if arm.build is None:
         return ()
     artefacts = build.artefacts(root, arm.identity)

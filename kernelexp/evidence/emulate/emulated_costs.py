@@ -8,15 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from kernelexp.evidence.emulate import ptx_accesses
+from kernelexp.evidence.emulate.job import InstructionCost, LineCost, PtxAccess
 from kernelexp.facts import accesses
 from kernelexp.facts.accesses import Access
 from kernelexp.facts.counters import EXECUTED, PTX, SECTORS
 from kernelexp.model.arm import EmulatedLine
 from warpsim.launch import Launch
-from warpsim.lineinfo import Source
 
 if TYPE_CHECKING:
     from warpsim import Counters, Result
@@ -28,46 +26,6 @@ COSTS = (*(f"{PTX}{name}" for name in _COSTS), *_COSTS)
 
 _ADDRESS = re.compile(r"\s*/\*([0-9a-f]+)\*/")
 """Where a line of cuobjdump's listing says that its instruction is."""
-
-
-class PtxAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """Memory instructions of one width."""
-
-    what: str
-    """`shared load`, `global store`, ...: the class that they are counted in."""
-    bits: int
-    """Per lane."""
-    count: int
-    """Of the instructions, however often they were executed."""
-
-
-class LineCost(msgspec.Struct, frozen=True, kw_only=True):
-    """The cost of one source line in a launch, inlined at one place and run by the same warps."""
-
-    entry: str = ""
-    source: Source
-    warps: int
-    """The warps of a CTA that execute it, a bit each: bit 3 is warp 3."""
-    counters: dict[str, int]
-    """Those that are not 0."""
-    accesses: tuple[PtxAccess, ...] = ()
-    """The loads and stores whose state space PTX names."""
-
-
-class InstructionCost(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The cost of one SASS instruction in all launches of its entry."""
-
-    entry: str
-    offset: int
-    """Bytes from the entry's first instruction."""
-    executed: int
-    """Warp instructions, whatever their guard."""
-    threads: int
-    """Active threads of these."""
-    wavefronts: int = 0
-    """Of shared memory."""
-    sectors: int = 0
-    """Of global memory."""
 
 
 def nonzero(counters: Mapping[str, int]) -> dict[str, int]:

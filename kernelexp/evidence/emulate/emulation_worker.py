@@ -20,7 +20,10 @@ import msgspec
 
 from kernelexp.evidence.code import sass_lines
 from kernelexp.evidence.emulate import emulated_costs as costs
-from kernelexp.evidence.emulate.emulated_costs import InstructionCost, LineCost
+from kernelexp.evidence.emulate.job import (
+    Emulated,
+    EmulationJob,
+)
 from kernelexp.evidence.measure import doubts, results, tensors
 from kernelexp.facts import chips
 from kernelexp.facts.arch import ARCHITECTURES
@@ -31,19 +34,16 @@ from kernelexp.model.arm import (
     EmulatedPrint,
     Isa,
 )
-from kernelexp.model.axes import AxisValue
 from kernelexp.model.errors import ConfigurationError, UsageError
 from kernelexp.model.measurement import ArrayResult
 from kernelexp.model.problem import Problem, Size, Tensors, Tolerance
 from kernelexp.project.problem import reads
 from kernelexp.project.problem.consult import require_size
 from kernelexp.project.problem.loader import load
-from kernelexp.project.problem.reads import Used
 from kernelexp.system.process import confine, isolated
-from kernelexp.system.process.isolated import TimeLimit, Watch
+from kernelexp.system.process.isolated import Watch
 from warpsim.launch import Launch, Residency, of_entries
 from warpsim.lineinfo import Source, SourceLine
-from warpsim.schedule import Schedule
 
 if TYPE_CHECKING:
     import torch
@@ -52,59 +52,11 @@ if TYPE_CHECKING:
 
 PRELOAD = ("torch", "numpy.random", "numpy.ma", "kernelexp.problem", "warpsim.execute")
 """Seconds on a slow core: loaded once, before the process of an emulation is forked."""
-SEED = 1
 DIGITS = 16
 """Of the SHA-256 of an output: enough to tell two results apart."""
 PRINTS_KEPT = 100
 LARGE = 256 << 20
 """Bytes of arrays from which on schedules run one after the other: each takes 8 times as many."""
-
-
-class ExecutionJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A variant that is built, to execute at a size of its problem."""
-
-    root: str
-    kernel: str
-    axes: dict[str, AxisValue]
-    size: str
-    exports: dict[str, int]
-    entries: tuple[str, ...]
-    """Symbols of what launch() names."""
-    cubin: str = ""
-    """Path of the cubin, where its SASS is executed."""
-    listing: str = ""
-    """Path of what cuobjdump prints of it."""
-    problem_limit: TimeLimit
-    """For making the inputs, and for the reference."""
-    emulation_limit: TimeLimit
-    native: str = ""
-    """Path of the compiled part of the emulator; without it Python computes the same."""
-
-
-class EmulationJob(ExecutionJob, frozen=True, kw_only=True):
-    """A variant to emulate."""
-
-    arch: str
-    ptx: str
-    """Path; empty for a kernel that came as a cubin, whose SASS is executed."""
-    schedules: tuple[Schedule, ...]
-    memory_bytes: int = 0
-    """What the emulation may allocate; 0: what there is."""
-    seed: int = SEED
-    """Of the inputs."""
-    processes: int = 1
-    """That may run schedules at once."""
-
-
-class Emulated(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of an emulation: the evidence that records keep, and the cost of every line."""
-
-    evidence: EmulatedEvidence
-    lines: tuple[LineCost, ...] = ()
-    instructions: tuple[InstructionCost, ...] = ()
-    """Of SASS, those that were executed."""
-    used: Used = Used()
-    """What problem.py read."""
 
 
 def emulate(job: EmulationJob, watch: Watch) -> Emulated:

@@ -12,8 +12,9 @@ import msgspec
 from kernelexp.evidence.code import sass_lines
 from kernelexp.evidence.code.sass_lines import SassInstruction
 from kernelexp.evidence.emulate import critical_path, followed, timeline
-from kernelexp.evidence.emulate.emulation_worker import PRELOAD, SEED, ExecutionJob, as_numpy
+from kernelexp.evidence.emulate.emulation_worker import PRELOAD, as_numpy
 from kernelexp.evidence.emulate.followed import Followed, FollowedLoad
+from kernelexp.evidence.emulate.job import SEED, ModellingAnswer, ModellingJob
 from kernelexp.evidence.measure import tensors
 from kernelexp.model.axes import spell_point
 from kernelexp.model.modelled import ModelledLine, ModelledRun, ModelledTime
@@ -21,7 +22,6 @@ from kernelexp.model.problem import Problem, Size
 from kernelexp.project.problem import reads
 from kernelexp.project.problem.consult import require_size
 from kernelexp.project.problem.loader import load
-from kernelexp.project.problem.reads import Used
 from kernelexp.system import wholefile
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import Watch
@@ -33,25 +33,7 @@ if TYPE_CHECKING:
     from warpsim.timing.recording import Recording
     from warpsim.timing.replay import Replayed
 
-__all__ = ["PRELOAD", "ModellingAnswer", "ModellingJob", "main", "model"]
-
-
-class ModellingJob(ExecutionJob, frozen=True, kw_only=True):
-    """A variant whose time is asked for."""
-
-    chip: str
-    resident: int
-    """CTAs that fit on an SM."""
-    trace: str = ""
-    """Where a time line of the first CTA is written; empty: nowhere."""
-
-
-class ModellingAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A launch as it was modelled."""
-
-    run: ModelledRun
-    used: Used
-    """What problem.py read."""
+__all__ = ["PRELOAD", "main", "model"]
 
 
 def answer(job: ModellingJob, watch: Watch) -> ModellingAnswer:

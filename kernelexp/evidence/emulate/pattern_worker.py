@@ -6,12 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.evidence.emulate.emulation_worker import (
-    EmulationJob,
-    as_numpy,
-    load_code,
-    prepare_case,
-)
+from kernelexp.evidence.emulate.emulation_worker import as_numpy, load_code, prepare_case
+from kernelexp.evidence.emulate.job import EmulationJob
 from kernelexp.project.problem.loader import load
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import Watch

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.evidence.emulate.emulated_costs import LineCost, executed
+from kernelexp.evidence.emulate.emulated_costs import executed
+from kernelexp.evidence.emulate.job import LineCost
 
 Place = tuple[str, int]
 """File and line."""

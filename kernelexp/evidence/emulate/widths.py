@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from kernelexp.evidence.code.sass_lines import SassInstruction
-from kernelexp.evidence.emulate.emulated_costs import LineCost
+from kernelexp.evidence.emulate.job import LineCost
 from kernelexp.facts import accesses
 from kernelexp.model.arm import AccessWidths
 from warpsim.lineinfo import Source

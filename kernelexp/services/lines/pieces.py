@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from kernelexp.evidence.code.sass_lines import SassInstruction, opcode_of
-from kernelexp.evidence.emulate.emulated_costs import LineCost
+from kernelexp.evidence.emulate.job import LineCost
 from kernelexp.evidence.emulate.roles import Role
 from kernelexp.model.arm import ProfiledInstruction
 from kernelexp.services.lines import costs

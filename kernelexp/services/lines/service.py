@@ -14,7 +14,7 @@ from kernelexp.evidence.code import line_table, sass_lines
 from kernelexp.evidence.code.sass_lines import SassInstruction
 from kernelexp.evidence.emulate import emulated, roles
 from kernelexp.evidence.emulate.emulated import EmulationOptions
-from kernelexp.evidence.emulate.emulated_costs import LineCost
+from kernelexp.evidence.emulate.job import LineCost
 from kernelexp.evidence.emulate.roles import Role
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm, Isa, ProfiledInstruction, faults

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernelexp.evidence.code.sass_lines import SassInstruction
-from kernelexp.evidence.emulate.emulated_costs import LineCost
+from kernelexp.evidence.emulate.job import LineCost
 from kernelexp.evidence.emulate.roles import Role
 from kernelexp.model.arm import ProfiledInstruction
 from kernelexp.services.lines import costs, pieces
