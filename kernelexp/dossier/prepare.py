@@ -10,6 +10,7 @@ import msgspec
 
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
+from kernelexp.evidence.build import Artefacts
 from kernelexp.evidence.code import built as build_evidence
 from kernelexp.evidence.code import linked, resources
 from kernelexp.evidence.emulate import emulated as emulated_evidence
@@ -30,6 +31,7 @@ from kernelexp.model.arm import (
 )
 from kernelexp.model.axes import spell_point
 from kernelexp.model.errors import ConfigurationError, KernelexpError, UsageError
+from kernelexp.model.experiment import Program
 from kernelexp.model.limits import Limits
 from kernelexp.model.variant import Placed, Variant
 from kernelexp.project import Project
@@ -76,18 +78,8 @@ def built(
         else:
             possible[name] = distinct[name]
     arms |= _build(project, possible, session)
-    compiled = {
-        name: one for name in possible if isinstance(one := arms[name], Arm) and not one.refused
-    }
-    launching = {name: one for name, one in compiled.items() if not possible[name].program}
-    launches = _launches(project, launching, own_sizes, session.limits)
-    for name, one in compiled.items():
-        try:
-            examined = _examine(project, one, possible[name], rules[name], launches.get(name))
-            build.alike.note(project.root, examined, session.tools.version)
-            arms[name] = examined
-        except KernelexpError as error:
-            arms[name] = error
+    compiled = {k: x for k in possible if isinstance(x := arms[k], Arm) and not x.refused}
+    arms |= _examine(project, compiled, possible, rules, own_sizes, session)
     return [arms[key(variant)] for variant in variants]
 
 
@@ -204,20 +196,51 @@ def _merge(facts: Facts, configured: Configured) -> Facts:
 
 
 def _examine(
-    project: Project, built: Arm, variant: Variant, rules: Facts, launches: _Launches | None
+    project: Project,
+    compiled: Mapping[str, Arm],
+    variants: Mapping[str, Variant],
+    rules: Mapping[str, Facts],
+    sizes: Mapping[str, Collection[str]],
+    session: Session,
+) -> dict[str, ArmOrFault]:
+    """The arms that the compiler made with what their builds show."""
+    arms: dict[str, ArmOrFault] = {}
+    code: dict[str, Artefacts] = {}
+    exports: dict[str, dict[str, int]] = {}
+    for name, one in compiled.items():
+        try:
+            if program := variants[name].program:
+                arms[name] = _linked(project, one, program)
+            else:
+                code[name] = build.artefacts(project.root, one.identity)
+                exports[name] = resources.read_exports(code[name].cubin)
+        except KernelexpError as error:
+            arms[name] = error
+    for name, launches in _launches(project, compiled, exports, sizes, session.limits).items():
+        try:
+            found = _with_evidence(compiled[name], code[name], exports[name], rules[name], launches)
+        except KernelexpError as error:
+            arms[name] = error
+        else:
+            build.alike.note(project.root, found, session.tools.version)
+            arms[name] = found
+    return arms
+
+
+def _linked(project: Project, built: Arm, program: Program) -> Arm:
+    """The arm of a program with what its build shows."""
+    artefacts = build.program(project.root, built.identity)
+    return msgspec.structs.replace(built, program=linked.collect(program, built.arch, artefacts))
+
+
+def _with_evidence(
+    built: Arm, code: Artefacts, exports: dict[str, int], rules: Facts, launches: _Launches
 ) -> Arm:
     """The arm with what its build shows; raises the fault of a launch() without which nothing can
     be said of it."""
-    if variant.program:
-        program_artefacts = build.program(project.root, built.identity)
-        return msgspec.structs.replace(
-            built, program=linked.collect(variant.program, variant.arch, program_artefacts)
-        )
-    known = {} if launches is None or isinstance(launches, KernelexpError) else launches
+    known = {} if isinstance(launches, KernelexpError) else launches
     try:
-        evidence = build_evidence.collect(
-            built, build.artefacts(project.root, built.identity), known
-        )
+        evidence = build_evidence.collect(built, code, exports, known)
     except ConfigurationError as error:
         raise (launches if isinstance(launches, KernelexpError) else error) from None
     refused = (
@@ -243,41 +266,38 @@ _Launches: TypeAlias = "Mapping[str, Sequence[Launch]] | KernelexpError"
 
 
 def _launches(
-    project: Project, built: Mapping[str, Arm], sizes: Mapping[str, Collection[str]], limits: Limits
+    project: Project,
+    built: Mapping[str, Arm],
+    exports: Mapping[str, dict[str, int]],
+    sizes: Mapping[str, Collection[str]],
+    limits: Limits,
 ) -> dict[str, _Launches]:
-    """Returns the launches of the arms that were built, by their keys, at each of their kernel's
-    sizes."""
+    """Returns the launches of the arms whose exports are known, by their keys, at each of their
+    kernel's sizes."""
     result: dict[str, _Launches] = {}
-    points: dict[str, dict[str, Point]] = {}
-    for name, one in built.items():
-        try:
-            points.setdefault(one.kernel, {})[name] = _point(project, one)
-        except KernelexpError as error:
-            result[name] = error
-    for kernel, group in points.items():
-        asked = list(group.values())
+    for kernel in dict.fromkeys(built[name].kernel for name in exports):
+        points = {
+            name: Point(axes=built[name].axes, arch=built[name].arch, exports=figures)
+            for name, figures in exports.items()
+            if built[name].kernel == kernel
+        }
         try:
             answer = consult.consult(
                 project.root,
                 kernel,
-                asked,
+                list(points.values()),
                 sizes[kernel],
                 timeout_s=limits.problem_s,
                 separately=True,
             )
         except KernelexpError as error:
-            result |= dict.fromkeys(group, error)
+            result |= dict.fromkeys(points, error)
             continue
-        for name, facts in zip(group, answer.points, strict=True):
+        for name, facts in zip(points, answer.points, strict=True):
             fault = next(iter(facts.faults.values()), "")
             known = facts.launches or not fault
             result[name] = facts.launches if known else ConfigurationError(fault)
     return result
-
-
-def _point(project: Project, built: Arm) -> Point:
-    exports = resources.read_exports(build.artefacts(project.root, built.identity).cubin)
-    return Point(axes=built.axes, arch=built.arch, exports=exports)
 
 
 def emulated(

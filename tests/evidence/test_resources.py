@@ -10,6 +10,7 @@ from compilers import build_each
 from kernelexp import project
 from kernelexp.evidence import build
 from kernelexp.evidence.code import built as evidence_built
+from kernelexp.evidence.code import resources
 from kernelexp.evidence.code.built import Launches
 from kernelexp.model.arm import BuildEvidence
 from kernelexp.model.errors import ConfigurationError
@@ -25,7 +26,9 @@ def collect(
     source.write_text(source.read_text().replace(*edit))
     (built,) = build_each(root, [project.load(root).variant("scale", "sm_90a")], tools)
     assert built.ok, built.log
-    return evidence_built.collect(built.arm, build.artefacts(root, built.identity), launches or {})
+    artefacts = build.artefacts(root, built.identity)
+    exports = resources.read_exports(artefacts.cubin)
+    return evidence_built.collect(built.arm, artefacts, exports, launches or {})
 
 
 def test_static_shared_memory_is_what_the_source_declares(scale: Path, tools: Toolchain) -> None:

@@ -19,7 +19,9 @@ Launches: TypeAlias = Mapping[str, Sequence[Launch]]
 FULL = "full"
 
 
-def collect(arm: Arm, artefacts: Artefacts, launches: Launches) -> BuildEvidence:
+def collect(
+    arm: Arm, artefacts: Artefacts, exports: dict[str, int], launches: Launches
+) -> BuildEvidence:
     """Returns what a built arm's cubin says of the entries that are launched.
 
     `launches` is empty where launch() could not be called: a source with one entry that exports its
@@ -27,7 +29,6 @@ def collect(arm: Arm, artefacts: Artefacts, launches: Launches) -> BuildEvidence
     which entry, or how it is launched.
     """
     symbols = resources.entries(artefacts.cubin, artefacts.ptxas_report)
-    exports = resources.read_exports(artefacts.cubin)
     jobs = [[_named(arm, launch, symbols) for launch in job] for job in _full_first(launches)]
     if jobs:
         main = main_launch(jobs[0])

@@ -11,7 +11,6 @@ import msgspec
 
 from kernelexp.evidence import jobs
 from kernelexp.evidence.measure.job import ArmJob, Job
-from kernelexp.evidence.measure.measure import measure
 from kernelexp.judge.statistics import racing
 from kernelexp.model import sizes
 from kernelexp.model.arm import Arm
@@ -192,6 +191,8 @@ def answer_on(
     on_progress: OnProgress | None = None,
 ) -> Measurement:
     """Measures on a GPU of this machine, named by index or UUID; None: as devices.find()."""
+    from kernelexp.evidence.measure.measure import measure  # not loaded where nothing is timed
+
     return measure(
         question.job,
         question.options,
