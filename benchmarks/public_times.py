@@ -33,7 +33,7 @@ import numpy as np
 
 import warpsim as emulator
 from kernelexp.evidence import native
-from kernelexp.evidence.code import occupancy, resources
+from kernelexp.evidence.code import resources
 from kernelexp.evidence.code.resources import Footprint
 from kernelexp.facts import arch
 from kernelexp.system import toolchain
@@ -173,7 +173,7 @@ def executed(
         threads=math.prod(launch.block), dynamic_smem_bytes=launch.dynamic_smem_bytes, cluster=1
     )
     used = resources.read(cubin, listing, "", launch.entry, footprint)
-    resident = occupancy.compute(arch.find(ARCH), used).ctas_per_sm
+    resident = resources.occupancy(arch.find(ARCH), used).ctas_per_sm
     placement = model.place(launch, resident, chips.find(name))
     code = cubin.read_bytes()
     recording = record(code, listing, launch, arrays, placement.followed, limit=LIMIT)

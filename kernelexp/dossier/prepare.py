@@ -18,7 +18,7 @@ from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.executor import Local
 from kernelexp.evidence.measure.measured import SIZE
 from kernelexp.facts import arch
-from kernelexp.judge import contradiction, verdict
+from kernelexp.judge import verdict
 from kernelexp.model import arm
 from kernelexp.model.arm import (
     Arm,
@@ -218,12 +218,12 @@ def _examine(
             arms[name] = error
     for name, launches in _launches(project, compiled, exports, sizes, session.limits).items():
         try:
-            found = _with_evidence(compiled[name], code[name], exports[name], rules[name], launches)
+            shown = _with_evidence(compiled[name], code[name], exports[name], rules[name], launches)
         except KernelexpError as error:
             arms[name] = error
         else:
-            build.alike.note(project.root, found, session.tools.version)
-            arms[name] = found
+            build.alike.note(project.root, shown, session.tools.version)
+            arms[name] = shown
     return arms
 
 
@@ -246,7 +246,7 @@ def _with_evidence(
     refused = (
         verdict.does_not_fit(arch.find(built.arch), evidence)
         or _contradiction(built, rules, evidence)
-        or contradiction.of_launches(built, known, evidence)
+        or verdict.contradicts_launches(built, known, evidence)
     )
     launch = hashlib.sha256(msgspec.json.encode(known, order="sorted")).hexdigest() if known else ""
     return msgspec.structs.replace(built, build=evidence, refused=refused, launch=launch)
@@ -255,10 +255,10 @@ def _with_evidence(
 def _contradiction(built: Arm, rules: Facts, evidence: BuildEvidence) -> Verdict | None:
     """BUILD_FAILED where what limits were judged by before the build is not what was built."""
     if rules.failure:
-        return contradiction.verdict(
+        return verdict.contradiction(
             f"{built.config}: the host compiler can't read it: {rules.failure}"
         )
-    return contradiction.of_budget(built, rules.budget_of, rules.budget, evidence)
+    return verdict.contradicts_budget(built, rules.budget_of, rules.budget, evidence)
 
 
 _Launches: TypeAlias = "Mapping[str, Sequence[Launch]] | KernelexpError"

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from kernelexp.facts.arch import Arch
 from kernelexp.judge.outputs import describe
 from kernelexp.judge.statistics.stats import dropped_pairs, ratios
 from kernelexp.model import errors
-from kernelexp.model.arm import BuildEvidence, EmulatedEvidence, EmulatedFinding, Status, Verdict
+from kernelexp.model.arm import (
+    Arm,
+    BuildEvidence,
+    EmulatedEvidence,
+    EmulatedFinding,
+    Status,
+    Verdict,
+)
 from kernelexp.model.measurement import Effect, Measurement
 from kernelexp.model.problem import Budget
+from warpsim.launch import Launch, main_launch
 
 
 def impossible(arch: Arch, reasons: Sequence[str], budget: Budget | None) -> Verdict | None:
@@ -85,6 +94,53 @@ def build_failed() -> Verdict:
         reason="compiler",
         sentence="The compiler rejected the source; its errors are shown and recorded.",
     )
+
+
+def contradicts_budget(
+    arm: Arm, where: str, budget: Budget | None, evidence: BuildEvidence
+) -> Verdict | None:
+    """BUILD_FAILED where the build exports another figure than its budget, which comes from `where`
+    (for the sentence)."""
+    for name in ("threads", "dynamic_smem_bytes", "cluster", "tmem_columns"):
+        predicted = getattr(budget, name, None)
+        computed = evidence.exports.get(name, predicted)
+        if predicted is not None and predicted != computed:
+            return contradiction(
+                f"variants/{arm.kernel}: {where} says {predicted:,} {name}, "
+                f"{arm.source} exports {computed:,}: correct the one that is wrong."
+            )
+    return None
+
+
+def contradicts_launches(
+    arm: Arm, launches: Mapping[str, Sequence[Launch]], evidence: BuildEvidence
+) -> Verdict | None:
+    """BUILD_FAILED where the build exports another figure than its launches, by the name of their
+    size, ask for."""
+    for size, job in launches.items():
+        for name, item, exported in _pairs(main_launch(job), evidence.exports):
+            if item != exported:
+                return contradiction(
+                    f"variants/{arm.kernel}/problem.py: launch() asks for {item:,} {name} at "
+                    f"size {size!r}, {arm.source} exports {exported:,}: correct the one that "
+                    "is wrong."
+                )
+    return None
+
+
+def _pairs(launch: Launch, exports: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
+    """Name, the launch's figure, the build's, of what the source exports."""
+    for name, words, item in (
+        ("threads", "threads", math.prod(launch.block)),
+        ("dynamic_smem_bytes", "dynamic_smem_bytes", launch.dynamic_smem_bytes),
+        ("cluster", "CTAs per cluster", math.prod(launch.cluster)),
+    ):
+        if name in exports:
+            yield words, item, exports[name]
+
+
+def contradiction(sentence: str) -> Verdict:
+    return Verdict(status=Status.BUILD_FAILED, reason="contradiction", sentence=sentence)
 
 
 def emulated(evidence: EmulatedEvidence, pedantic: bool = False) -> Verdict | None:

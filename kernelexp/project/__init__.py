@@ -25,7 +25,7 @@ from kernelexp.model.errors import ConfigurationError, UsageError, nearest, sugg
 from kernelexp.model.experiment import Experiment, Kernel, Program, Target, fill, placeholders
 from kernelexp.model.text import quote, shorten, spelled
 from kernelexp.model.variant import Placed, Variant
-from kernelexp.project import baselines, layout, meaning, shape
+from kernelexp.project import layout, meaning, shape
 from kernelexp.project.faults import Fault
 from kernelexp.project.meaning import ProjectEntry, section_of
 from kernelexp.project.points import check_point
@@ -158,7 +158,7 @@ def load(start: Path, *, sources: bool = True) -> Project:
             id=source.id, section=source.section, document=document, path=(), experiment=experiment
         )
         entries.append(entry)
-    entries, unfilled = baselines.fill(entries, kernels, path.parent)
+    entries, unfilled = meaning.fill_baselines(entries, kernels, path.parent)
     faults += unfilled
     faults += islice(meaning.check(main, kernels, entries, path.parent, sources), MAX_FAULTS)
     if faults:

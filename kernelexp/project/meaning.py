@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-import os
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from kernelexp.facts import expectation, metrics
-from kernelexp.facts.arch import ARCHITECTURES
-from kernelexp.model.axes import spell
+from kernelexp.logs import decisions
+from kernelexp.logs.decisions import Decision
+from kernelexp.model.axes import Point
 from kernelexp.model.errors import suggest
-from kernelexp.model.experiment import Axis, Experiment, Kernel, Target, fill, form_of, placeholders
+from kernelexp.model.experiment import Experiment, Kernel, Target
 from kernelexp.model.names import SWEEP, is_name, is_sweep
-from kernelexp.model.text import quote, shorten
-from kernelexp.project import gates, layout, programs
+from kernelexp.model.text import quote
+from kernelexp.project import kernels as checks
+from kernelexp.project import layout
 from kernelexp.project.faults import Fault, KeyPath
-from kernelexp.project.points import check_point, contains, join_values, kind_of_value, same
+from kernelexp.project.points import check_point, same
 from kernelexp.project.yamlfile import Document
 
 
@@ -65,12 +63,9 @@ def check(
     """
     for name, kernel in kernels.items():
         if is_name(name):
-            yield from _check_kernel(main, name, kernel)
-            for path, message in programs.check(kernel):
-                yield main.fault(("kernels", name, *path), message)
-            yield from gates.check(main, name, kernel)
+            yield from checks.check(main, name, kernel)
             if sources:
-                yield from _check_files(main, name, kernel, root)
+                yield from checks.check_files(main, name, kernel, root)
     defined: dict[str, str] = {}
     for entry in entries:
         if message := _refuse_id(entry, defined):
@@ -78,6 +73,47 @@ def check(
         defined.setdefault(entry.id, entry.place)
         if entry.experiment:
             yield from _check_experiment(main, entry, entry.experiment, kernels)
+
+
+def fill_baselines(
+    entries: Iterable[ProjectEntry], kernels: Mapping[str, Kernel], root: Path
+) -> tuple[list[ProjectEntry], list[Fault]]:
+    """The entries with the baselines that were left out; a fault for each that can't be taken."""
+    filled: list[ProjectEntry] = []
+    faults: list[Fault] = []
+    decided: Sequence[Decision] | None = None
+    for entry in entries:
+        if entry.experiment and not entry.names_baseline:
+            decided = decisions.read_all(root)[0] if decided is None else decided
+            point, fault = _accepted(entry, decided, kernels)
+            faults += [fault] if fault else []
+            experiment = msgspec.structs.replace(entry.experiment, baseline=point)
+            entry = msgspec.structs.replace(entry, experiment=experiment)
+        filled.append(entry)
+    return filled, faults
+
+
+def _accepted(
+    entry: ProjectEntry, decided: Sequence[Decision], kernels: Mapping[str, Kernel]
+) -> tuple[Point, Fault | None]:
+    """The baseline as a point, without the axes that are at their default."""
+    assert entry.experiment
+    kernel, arch = entry.experiment.kernel, entry.experiment.arch
+    axes = decisions.baseline_of(decided, entry.id, kernel, arch)
+    target = kernels[kernel].targets.get(arch) if kernel in kernels else None
+    if axes is None or target is None:
+        return {}, None  # an unknown target has a fault of its own
+    for _, complaint in check_point(axes, target.axes):
+        message = (
+            f"without a baseline this starts from the variant that was accepted last, which is "
+            f"none any more ({complaint.rstrip('.')}): write a baseline."
+        )
+        return {}, entry.document.fault(entry.path, message)
+    return {
+        name: value
+        for name, value in axes.items()
+        if (type(value), value) != (type(target.axes[name].default), target.axes[name].default)
+    }, None
 
 
 def _refuse_id(entry: ProjectEntry, defined: Mapping[str, str]) -> str:
@@ -102,93 +138,6 @@ def _check_experiment(
     elif target[0] == "arch" or experiment.kernel not in section_of(main, "kernels"):
         # Otherwise the kernel is in the file, and has faults of its own.
         yield entry.document.fault((*entry.path, target[0]), target[1])
-
-
-def _check_kernel(document: Document, name: str, kernel: Kernel) -> Iterator[Fault]:
-    if not kernel.targets:
-        yield document.fault(("kernels", name, "targets"), "a kernel has at least one target.")
-    for arch, target in kernel.targets.items():
-        path = ("kernels", name, "targets", arch)
-        if arch not in ARCHITECTURES:
-            yield document.fault(path, f"unknown architecture{suggest(arch, ARCHITECTURES)}.")
-        for message in _check_source(kernel, target):
-            yield document.fault((*path, "source"), message)
-        for index, flag in enumerate(target.flags):
-            for message in _check_flag(flag):
-                yield document.fault((*path, "flags", index), message)
-        for axis_name, axis in target.axes.items():
-            axis_path = (*path, "axes", axis_name)
-            for message in _check_axis(axis):
-                yield document.fault(axis_path, message)
-
-
-def _check_source(kernel: Kernel, target: Target) -> Iterator[str]:
-    for name in placeholders(target.source):
-        if name not in target.axes:
-            yield f"there is no axis {quote(name)}{suggest(name, target.axes)}."
-    form = form_of(target.source)
-    if form != "source" and kernel.program is not None:
-        yield f"a program is linked from C++: a .{form} has no main."
-    if form == "cubin" and target.flags:
-        yield "a .cubin is compiled already: leave out the flags."
-
-
-def _check_files(document: Document, name: str, kernel: Kernel, root: Path) -> Iterator[Fault]:
-    folder = root / "variants" / name
-    if kernel.program is None and not os.path.isfile(folder / "problem.py"):
-        yield document.fault(("kernels", name), f"there is no variants/{name}/problem.py.")
-    for arch, target in kernel.targets.items():
-        path = ("kernels", name, "targets", arch)
-        files = [("source", file) for file in islice(_sources(target), MAX_SOURCES)]
-        for key, file in (*files, ("config", target.config)):
-            if file and not layout.inside(folder, file):
-                message = f"variants/{name}/{file} is a link to a file outside of its folder."
-                yield document.fault((*path, key), message)
-            elif file and not os.path.isfile(folder / file):
-                yield document.fault((*path, key), f"there is no variants/{name}/{file}.")
-
-
-MAX_SOURCES = 1000
-"""Files of one target that are looked for."""
-
-
-def _sources(target: Target) -> Iterator[str]:
-    """The files of all values of the axes that the target's source names."""
-    named = [name for name in dict.fromkeys(placeholders(target.source)) if name in target.axes]
-    for values in itertools.product(*(target.axes[name].values for name in named)):
-        yield fill(target.source, dict(zip(named, values, strict=True)))
-
-
-# Options of nvcc that choose another output, phase, program or file of options: the build's own.
-_RESERVED = frozenset(
-    """
-    o output-file odir output-directory objtemp objdir-as-tempdir keep keep-dir save-temps
-    MF dependency-output M MM MD MMD time fdevice-time-trace clean clean-targets dryrun run run-args
-    optf options-file ccbin compiler-bindir arbin archiver-binary target-dir target-directory
-    ptx cubin cuda fatbin optix-ir ltoir E preprocess c compile dc device-c dw device-w
-    dlink device-link link lib shared h help V version arch gpu-architecture code gpu-code
-    gencode generate-code code-ls gpu-name list-gpu-code arch-ls list-gpu-arch fdevice-syntax-only
-    """.split()
-)
-
-
-def _check_flag(flag: str) -> Iterator[str]:
-    for part in re.split("[,=]", flag):
-        name = part.lstrip("-")
-        if part != name and (name in _RESERVED or re.match(r"-o[^pbd]", part)):
-            yield f"{part} is not allowed here: the build chooses outputs and tools itself."
-
-
-def _check_axis(axis: Axis) -> Iterator[str]:
-    if len({spell(value) for value in axis.values}) != len(axis.values):
-        yield "a value is listed twice."
-    if not axis.values:
-        yield "an axis has at least one value."
-    elif not contains(axis.values, axis.default):
-        default = shorten(spell(axis.default))
-        if any(spell(value) == spell(axis.default) for value in axis.values):
-            default = f"{kind_of_value(axis.default)} {default}"
-        yield f"the default, {default}, is not among the values {join_values(axis.values)}."
 
 
 def _check_points(entry: ProjectEntry, experiment: Experiment, target: Target) -> Iterator[Fault]:

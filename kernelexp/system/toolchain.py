@@ -7,6 +7,8 @@ import json
 import os
 import re
 import shutil
+import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -134,3 +136,30 @@ def compiler_version(compiler: Path) -> str:
     if done.returncode != 0 or match is None:
         raise EnvironmentFault(f"{compiler} --version does not answer like nvcc.")
     return match.group(1)
+
+
+TORCH, PYTHON = "{torch}", "{python}"
+"""What experiments.yaml writes for the folders where PyTorch and Python have their headers."""
+
+
+def torch_headers() -> Path | None:
+    """Returns the headers of the PyTorch that is installed beside this package."""
+    spec = importlib.util.find_spec("torch")
+    folder = Path(spec.origin).parent / "include" if spec and spec.origin else None
+    return folder if folder and folder.is_dir() else None
+
+
+def python_headers() -> Path:
+    return Path(sysconfig.get_path("include"))
+
+
+def expanded(flags: Sequence[str]) -> tuple[str, ...]:
+    """Flags with these folders in them; EnvironmentFault where PyTorch is not installed."""
+    if not any(TORCH in flag or PYTHON in flag for flag in flags):
+        return tuple(flags)
+    folder = torch_headers()
+    if folder is None and any(TORCH in flag for flag in flags):
+        raise EnvironmentFault(f"flags name {TORCH}, the headers of PyTorch: pip install torch.")
+    return tuple(
+        flag.replace(TORCH, str(folder)).replace(PYTHON, str(python_headers())) for flag in flags
+    )

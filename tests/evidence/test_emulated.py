@@ -447,7 +447,8 @@ def test_a_wrong_element_beside_others_that_vary_is_found_under_every_schedule(
 def test_other_schedules_are_emulated_anew_and_kept(home: Home, tmp_path: Path) -> None:
     root, arm = home.copy(tmp_path), home.arm
     schedules = first_schedules(4)
-    (result,) = take(root, [arm], Limits(), schedules=schedules)
+    wanted = [(arm, "ptx")]
+    (result,) = emulated.take(root, wanted, emulated.SIZE, Limits(), None, str, schedules)
     assert isinstance(result, EmulatedEvidence)
     assert result.schedules == tuple(map(str, schedules))
     assert emulated.find(root, arm, "emulated") is None

@@ -15,7 +15,7 @@ from support import edit
 from kernelexp import project
 from kernelexp.model import names
 from kernelexp.model.errors import ConfigurationError
-from kernelexp.system import headers
+from kernelexp.system import toolchain
 
 
 def refuse(root: Path, text: str, instead: str, sentence: str) -> None:
@@ -60,7 +60,7 @@ def test_identifiers_scopes_and_numbers_are_values(scale: Path) -> None:
 @given(st.from_regex(names.TOKEN) | st.from_regex(names.FLAG) | st.from_regex(names.SOURCE))
 def test_what_is_accepted_means_nothing_to_a_shell(text: str) -> None:
     # The two folders that a flag may name are in its place before the compiler sees it.
-    flag = text.replace(headers.TORCH, "/a").replace(headers.PYTHON, "/b")
+    flag = text.replace(toolchain.TORCH, "/a").replace(toolchain.PYTHON, "/b")
     assert shlex.quote(flag) == flag
     assert "\n" not in text
 

@@ -9,18 +9,18 @@ import sysconfig
 import pytest
 
 from kernelexp.model import names
-from kernelexp.system import headers
+from kernelexp.system import toolchain
 
 
 def test_flags_name_the_folders_of_this_machine() -> None:
     python = sysconfig.get_path("include")
-    assert headers.expanded(("-O3", "-I{python}")) == ("-O3", f"-I{python}")
+    assert toolchain.expanded(("-O3", "-I{python}")) == ("-O3", f"-I{python}")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 def test_pytorchs_headers_are_those_of_the_one_that_is_installed() -> None:
-    (flag,) = headers.expanded(("-I{torch}/torch/csrc/api/include",))
-    assert flag == f"-I{headers.torch()}/torch/csrc/api/include"
+    (flag,) = toolchain.expanded(("-I{torch}/torch/csrc/api/include",))
+    assert flag == f"-I{toolchain.torch_headers()}/torch/csrc/api/include"
 
 
 @pytest.mark.parametrize(

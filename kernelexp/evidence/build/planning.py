@@ -17,7 +17,7 @@ from kernelexp.model.axes import spell, spell_point
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.model.text import not_utf8
 from kernelexp.model.variant import Variant
-from kernelexp.system import headers, toolchain
+from kernelexp.system import toolchain
 from kernelexp.system.toolchain import Toolchain
 
 # Part of each identity: another layout of the artefacts is another build.
@@ -114,7 +114,7 @@ def compiler_flags(variant: Variant) -> tuple[str, ...]:
         return (*PTXAS_FLAGS, f"-arch={variant.arch}", *variant.flags)
     # PTX of the same architecture-specific target: sm_100a features exist in no other.
     target = f"arch={variant.arch.replace('sm_', 'compute_')},code={variant.arch}"
-    return (*NVCC_FLAGS, "-gencode", target, *headers.expanded(variant.flags))
+    return (*NVCC_FLAGS, "-gencode", target, *toolchain.expanded(variant.flags))
 
 
 def _key(plan: Plan, files: Files) -> str:

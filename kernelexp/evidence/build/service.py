@@ -16,18 +16,18 @@ import msgspec
 from kernelexp.evidence.build import (
     dependencies,
     diagnosis,
-    manifest,
     planning,
     steps,
     store,
     turns,
 )
 from kernelexp.evidence.build.dependencies import CachedCompilation, Files
-from kernelexp.evidence.build.planning import Plan
+from kernelexp.evidence.build.planning import INCLUDE, Plan
 from kernelexp.evidence.build.steps import DoesNotBuild
 from kernelexp.judge import verdict
 from kernelexp.model import arm
 from kernelexp.model.arm import Arm, ArmOrFault
+from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.model.progress import OnProgress, Step
 from kernelexp.model.variant import Variant
@@ -118,7 +118,7 @@ def _find_all(plans: Sequence[Plan]) -> dict[str, ArmOrFault]:
     if not plans:
         return {}
     files = Files(plans[0].root)
-    result = {plan.key: (plan, manifest.find(plan, files)) for plan in plans}
+    result = {plan.key: (plan, _earlier(plan, files)) for plan in plans}
     return {key: _built(plan, entry) for key, (plan, entry) in result.items() if entry}
 
 
@@ -207,10 +207,10 @@ def _build_unchanged(plan: Plan) -> Arm:
 
 def _find_preprocessed(plan: Plan, folder: Path) -> CachedCompilation | None:
     """A build of sources that ask for more than files, if they would be given the same answers."""
-    if not any(entry.preprocessed for entry in manifest.entries(plan)):
+    if not any(entry.preprocessed for entry in entries(plan)):
         return None
     try:
-        return manifest.find(plan, Files(plan.root), steps.preprocess(plan, folder))
+        return _earlier(plan, Files(plan.root), steps.preprocess(plan, folder))
     except DoesNotBuild:
         return None
 
@@ -257,7 +257,7 @@ def _build_in(
     if store.commit(folder, target, files_left):
         place = target.relative_to(plan.root)
         print(f"note: {place} was damaged; {plan.label} was built again.", file=sys.stderr)
-    manifest.remember(plan, entry)
+    remember(plan, entry)
     return _built(plan, entry), {}
 
 
@@ -296,7 +296,7 @@ def _look_at_inputs(plan: Plan, folder: Path, ok: bool) -> tuple[CachedCompilati
     arguments = " ".join(plan.arguments).encode()
     asks = may_ask and (files.ask(own) or dependencies.ASKS.search(arguments))
     preprocessed = steps.preprocess(plan, folder) if asks else ""
-    over = dependencies.passed_over(files, read, manifest.searched(plan, read), toolkit)
+    over = dependencies.passed_over(files, read, _searched(plan, read), toolkit)
     entry = CachedCompilation(
         identity=planning.identify(plan, read, preprocessed),
         read=read,
@@ -323,6 +323,51 @@ def _built(plan: Plan, entry: CachedCompilation) -> Arm:
         headers=dict(sorted(headers.items())),
         flags=plan.flags,
     )
+
+
+# ---- which builds are there: for each plan, the files that earlier compilations read ------------
+
+_KEPT = 8
+"""Compilations of a plan that are remembered, the last first."""
+
+
+def _earlier(plan: Plan, files: Files, preprocessed: str = "") -> CachedCompilation | None:
+    """The compilation that would only be repeated, if its build is there and whole.
+
+    `preprocessed` is the hash of the preprocessed text, for sources that ask for more than files.
+    """
+    for entry in entries(plan):
+        folders = _searched(plan, entry.read)
+        if (
+            entry.preprocessed == preprocessed
+            and dependencies.is_unchanged(files, entry, folders, plan.compiler.toolkit)
+            and store.is_whole(store.builds(plan.root) / entry.identity)
+        ):
+            return entry
+    return None
+
+
+def _searched(plan: Plan, read: Iterable[str]) -> tuple[str, ...]:
+    flags = (*plan.flags, "-I", INCLUDE)
+    toolkit = plan.compiler.toolkit
+    return dependencies.searched(str(plan.root), read, toolkit, flags, plan.environment)
+
+
+def _manifest(plan: Plan) -> tuple[Path, str]:
+    return store.builds(plan.root) / "manifests", f"{plan.key[:32]}.json"
+
+
+def entries(plan: Plan) -> list[CachedCompilation]:
+    content = store.kept(*_manifest(plan))
+    try:
+        return decode(content, list[CachedCompilation]) if content else []
+    except msgspec.DecodeError:
+        return []
+
+
+def remember(plan: Plan, entry: CachedCompilation) -> None:
+    others = [other for other in entries(plan) if other != entry]
+    store.keep(*_manifest(plan), msgspec.json.encode([entry, *others][:_KEPT]))
 
 
 def _as_fault(error: OSError) -> EnvironmentFault:

@@ -6,7 +6,7 @@ import shutil
 
 import msgspec
 
-from kernelexp.evidence.build import manifest, service, store
+from kernelexp.evidence.build import service, store
 from kernelexp.evidence.build.dependencies import CachedCompilation, Files
 from kernelexp.evidence.build.planning import Plan
 from kernelexp.model.arm import Arm, sound
@@ -31,7 +31,7 @@ def ship(plan: Plan) -> Shipped:
     if built.refused:
         return Shipped(arm=built)
     folder = store.builds(plan.root) / built.identity
-    entry = next(item for item in manifest.entries(plan) if item.identity == built.identity)
+    entry = next(item for item in service.entries(plan) if item.identity == built.identity)
     artefacts = {name: (folder / name).read_bytes() for name in service.left_by(plan.variant)}
     return Shipped(arm=built, toolkit=plan.compiler.toolkit, entry=entry, artefacts=artefacts)
 
@@ -59,7 +59,7 @@ def receive(plan: Plan, shipped: Shipped) -> Arm:
         store.commit(folder, target, service.left_by(plan.variant))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    manifest.remember(plan, entry)
+    service.remember(plan, entry)
     return built
 
 

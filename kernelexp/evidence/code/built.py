@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from kernelexp.evidence.build import Artefacts
-from kernelexp.evidence.code import instructions, occupancy, resources
+from kernelexp.evidence.code import instructions, resources
 from kernelexp.evidence.code.resources import Footprint
 from kernelexp.facts.arch import Arch, find
 from kernelexp.model.arm import Arm, BuildEvidence, OtherEntry
 from kernelexp.model.errors import ConfigurationError
+from kernelexp.model.sizes import FULL
 from warpsim.launch import Launch, main_launch, of_entries
 
 Launches: TypeAlias = Mapping[str, Sequence[Launch]]
 """What launch() of problem.py gives, by the name of the size."""
-FULL = "full"
 
 
 def collect(
@@ -41,7 +41,7 @@ def collect(
     return BuildEvidence(
         entry=entry,
         resources=used,
-        occupancy=occupancy.compute(arch, used),
+        occupancy=resources.occupancy(arch, used),
         pipes=instructions.count_pipes(artefacts.sass, [entry]),
         opcodes=opcodes,
         exports=exports,
@@ -76,7 +76,7 @@ def _others(
                 artefacts.cubin, artefacts.sass, artefacts.ptxas_report, launch.entry, footprint
             )
             entries[launch.entry] = OtherEntry(
-                resources=used, occupancy=occupancy.compute(arch, used)
+                resources=used, occupancy=resources.occupancy(arch, used)
             )
     return entries
 

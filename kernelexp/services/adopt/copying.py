@@ -14,7 +14,7 @@ from kernelexp.evidence.build import Diagnostic
 from kernelexp.model.errors import BuildError, UsageError, join
 from kernelexp.services.adopt import declarations
 from kernelexp.services.adopt.declarations import Declaration
-from kernelexp.system import headers
+from kernelexp.system import toolchain
 
 ROUNDS = 40
 """Compilations until no error is left; each missing #include takes one."""
@@ -33,11 +33,11 @@ class SourceCopy(msgspec.Struct, frozen=True, kw_only=True):
 
 def torch_flags(copy: SourceCopy) -> tuple[str, ...]:
     """Returns what PyTorch compiles an extension with; UsageError where it is not installed."""
-    if headers.torch() is None:
+    if toolchain.torch_headers() is None:
         raise UsageError(f"{copy.origin} needs PyTorch's headers: pip install torch.")
     # Of PyTorch's own headers some include Python.h.
-    python = [f"-I{headers.PYTHON}"] * (headers.python() / _PYTHON).is_file()
-    return (f"-I{headers.TORCH}", f"-I{headers.TORCH}/torch/csrc/api/include", *python, *_TORCH)
+    python = [f"-I{toolchain.PYTHON}"] * (toolchain.python_headers() / _PYTHON).is_file()
+    return (f"-I{toolchain.TORCH}", f"-I{toolchain.TORCH}/torch/csrc/api/include", *python, *_TORCH)
 
 
 _PYTHON = "Python.h"

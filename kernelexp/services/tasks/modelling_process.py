@@ -67,7 +67,7 @@ def main() -> None:
 def _model(
     captured: CapturedLaunch, cubin: Path, listing: str, order: LaunchModelling
 ) -> ModelledKernel:
-    from kernelexp.evidence.code import occupancy, resources
+    from kernelexp.evidence.code import resources
     from kernelexp.evidence.code.resources import Footprint
     from warpsim.launch import Launch
     from warpsim.timing import chips, model
@@ -90,7 +90,7 @@ def _model(
         cluster=cluster,
     )
     used = resources.read(cubin, listing, "", captured.symbol, footprint)
-    resident = occupancy.compute(arch.find(order.arch), used).ctas_per_sm
+    resident = resources.occupancy(arch.find(order.arch), used).ctas_per_sm
     placement = model.place(launch, resident, chip)
     recording = record(cubin.read_bytes(), listing, launch, arrays, placement.followed, limit=LIMIT)
     sizes: Mapping[str, int] = {name: content.nbytes for name, content in arrays.items()}

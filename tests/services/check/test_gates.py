@@ -9,7 +9,7 @@ import pytest
 from support import ROOT
 
 from kernelexp.facts import metrics
-from kernelexp.judge import contradiction
+from kernelexp.judge.verdict import contradicts_budget, contradicts_launches
 from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, EmulatedEvidence, Status, Verdict
@@ -46,7 +46,7 @@ def refused(arm: Arm, status: Status, sentence: str = "Why.") -> Arm:
 
 def contradicting(arm: Arm) -> Arm:
     assert arm.build
-    verdict = contradiction.of_budget(
+    verdict = contradicts_budget(
         VARIANT, "budget()", Budget(threads=128, dynamic_smem_bytes=0), arm.build
     )
     return msgspec.structs.replace(arm, refused=verdict)
@@ -82,7 +82,7 @@ def test_a_launch_is_compared_with_the_exports(
     other = msgspec.structs.replace(launch, main=True, **changed)
     clear = msgspec.structs.replace(launch, entry="clear", block=(1, 1, 1))
     built = msgspec.structs.replace(arm.build, exports={**arm.build.exports, "cluster": 1})
-    verdict = contradiction.of_launches(
+    verdict = contradicts_launches(
         VARIANT, {"small": (launch, clear), "full": (clear, other)}, built
     )
     assert (verdict is None) == (not names)
@@ -94,7 +94,7 @@ def test_what_is_not_exported_may_be_launched_in_any_way(arm: Arm) -> None:
     assert arm.build
     launch = Launch(entry="transpose", grid=(8, 1, 1), block=(128, 1, 1), cluster=(2, 1, 1))
     built = msgspec.structs.replace(arm.build, exports={})
-    assert contradiction.of_launches(VARIANT, {"full": (launch,)}, built) is None
+    assert contradicts_launches(VARIANT, {"full": (launch,)}, built) is None
 
 
 @pytest.mark.parametrize("status", gates.WRONG)
