@@ -71,26 +71,26 @@ def _over_sizes(record: Record, name: str, after: Arm, own: Judged) -> Judged:
     """Judges the expectation of the time at every size the run timed: `own` is of its last."""
     if own.metric != "time_ms" or len(record.sizes) < 2:
         return own
-    each = []
+    sizes = []
     for size in record.sizes:
         effect, baseline_us = size.effect(name), size.baseline_us
         if effect is None or baseline_us is None:
-            each.append((size.size, msgspec.structs.replace(own, result="not measured")))
+            sizes.append((size.size, msgspec.structs.replace(own, result="not measured")))
             continue
         arms = (
             _timed(record.baseline, baseline_us, None),
             _timed(after, baseline_us * effect.ratio, effect),
         )
         margin, experiment = record.margin, record.experiment
-        each.append((size.size, _judge("time_ms", own.expected, *arms, margin, experiment)))
+        sizes.append((size.size, _judge("time_ms", own.expected, *arms, margin, experiment)))
     for result in ("missed", "not measured"):
-        others = [(size, judged) for size, judged in each if judged.result == result]
+        others = [(size, judged) for size, judged in sizes if judged.result == result]
         if others:
-            at = f"at {', '.join(size for size, _ in others)} of {len(each)} sizes"
+            at = f"at {', '.join(size for size, _ in others)} of {len(sizes)} sizes"
             first = others[0][1]
             sentence = ": ".join(filter(None, (at, first.sentence)))
             return msgspec.structs.replace(first, sentence=sentence)
-    return msgspec.structs.replace(own, sentence=f"at each of {len(each)} sizes")
+    return msgspec.structs.replace(own, sentence=f"at each of {len(sizes)} sizes")
 
 
 def _timed(arm: Arm, time_us: float, effect: Effect | None) -> Arm:

@@ -13,7 +13,7 @@ from kernelexp.judge.limits import bottleneck, bounds, floors
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.changed import PART, WARPS, ChangedFigure
-from kernelexp.judge.limits.floors import Resource
+from kernelexp.judge.limits.floors import OF_CHIP, Resource
 from kernelexp.judge.limits.units import units
 from kernelexp.model.axes import AxisValue, spell
 
@@ -32,7 +32,6 @@ _LARGE = math.log(1.5)
 """As a logarithm, the relative change from which a count is named though it explains nothing."""
 _TRIFLE = 1e-3
 """Of the instructions executed, the share below which a count is not named."""
-_MEMORY: tuple[Resource, ...] = ("L2", "device memory")
 
 
 class Consequence(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,7 +108,7 @@ def of_allowed(
     one, other = (
         tuple(
             use
-            if use.percent is None or use.resource in _MEMORY
+            if use.percent is None or use.resource in OF_CHIP
             else msgspec.structs.replace(use, percent=min(100.0, use.percent / share))
             for use in side
         )
@@ -168,7 +167,7 @@ def _of_unit(
         return ""
     verb = "more" if item.more > 0 else "less"
     much = f"{100 * abs(item.more):.1f}% " if item.more < 9 else ""
-    idle = min(map(bottleneck.allowed, (before, after))) < 1 and item.resource not in _MEMORY
+    idle = min(map(bottleneck.allowed, (before, after))) < 1 and item.resource not in OF_CHIP
     of = "what the grid allows" if idle else "the peak"
     shares = f"{item.before.percent:.1f}% of {of}, then {item.after.percent:.1f}%"
     why = _padding(before, after) if item.resource == "tensor cores" else ""
@@ -291,7 +290,7 @@ def _without(
 ) -> str:
     """Says that no count explains the time, what was not counted, and what went with it."""
     sides = zip(*uses, strict=True)
-    unseen = [was.resource for was, now in sides if was.resource in _MEMORY and _unseen(was, now)]
+    unseen = [was.resource for was, now in sides if was.resource in OF_CHIP and _unseen(was, now)]
     but = f" (not counted: {' and '.join(unseen)})" if unseen else ""
     busy = [item for item in _consequences(uses, slower) if _use(item) >= BUSY]
     more = "more" if slower > 0 else "less"

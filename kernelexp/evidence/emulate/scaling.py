@@ -181,13 +181,13 @@ def solve_blocks(
         return
     for counter in dict.fromkeys(name for launch in launches for name in launch.counters):
         counts = [launch.counters.get(counter, 0) for launch in launches]
-        each = [
+        solution = [
             Fraction(_of_three(_with_column(whole, place, counts)), determinant)
             for place in range(3)
         ]
-        is_whole = all(item.denominator == 1 for item in each)
-        if each[0] >= 0 and (is_whole or is_polled(counter)):
-            total = each[0] * full.tiles + each[1] * full.blocks + each[2] * full.ctas
+        is_whole = all(item.denominator == 1 for item in solution)
+        if solution[0] >= 0 and (is_whole or is_polled(counter)):
+            total = solution[0] * full.tiles + solution[1] * full.blocks + solution[2] * full.ctas
             yield counter, round(total)
 
 

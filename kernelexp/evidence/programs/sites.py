@@ -97,7 +97,7 @@ def _is_own(site: CallSite) -> bool:
 
 @functools.cache
 def _is_of_toolkit(folder: Path) -> bool:
-    return any((each / _TOOLKIT).is_file() for each in (folder, *folder.parents))
+    return any((above / _TOOLKIT).is_file() for above in (folder, *folder.parents))
 
 
 def _lines(

@@ -10,8 +10,8 @@ from kernelexp.judge.limits.case import Case, Counts
 from kernelexp.judge.limits.floors import Resource
 from kernelexp.judge.limits.opportunity import (
     GLOBAL_ATOMICS,
-    Found,
     Opportunity,
+    RuleResult,
     Suppressed,
     contention,
     excess_of_wavefronts,
@@ -50,7 +50,7 @@ _VERBS = ("loads", "stores")
 _OFTEN = 0.2
 
 
-def bank_conflicts(case: Case) -> Iterator[Found]:
+def bank_conflicts(case: Case) -> Iterator[RuleResult]:
     """Wavefronts beyond the least that the accesses need, of loads and of stores apart."""
     for words, op in (("loads", "ld"), ("stores", "st")):
         name = f"{_CONFLICTS}{op}"
@@ -132,7 +132,7 @@ def _conflict_cost(case: Case, conflicts: float, kind: Kind) -> tuple[float | No
     return relief(case, {"shared memory": saved, "L1 data pipe": saved})
 
 
-def uncoalesced(case: Case) -> Iterator[Found]:
+def uncoalesced(case: Case) -> Iterator[RuleResult]:
     """Sectors and lines of global memory beyond the least that hold the bytes."""
     counted = case.counts(_SECTORS, f"{_SECTORS}_ideal", _TAGS)
     counted = counted or case.counts(_SECTORS, f"{_SECTORS}_ideal")
@@ -211,7 +211,7 @@ def _loads(case: Case, line: EmulatedLine | None) -> bool:
     return bool(line and line.counters.get(name))
 
 
-def mixed_stores(case: Case) -> Iterator[Found]:
+def mixed_stores(case: Case) -> Iterator[RuleResult]:
     """Suppresses what only looks uncoalesced by sectors per request: stores of several widths."""
     counted = case.counts(*(f"l1tex__t_{item}_pipe_lsu_mem_global_op_st" for item in _PER_REQUEST))
     sectors, requests = counted.values if counted else (0.0, 0.0)
@@ -229,7 +229,7 @@ def mixed_stores(case: Case) -> Iterator[Found]:
         )
 
 
-def spills(case: Case) -> Iterator[Found]:
+def spills(case: Case) -> Iterator[RuleResult]:
     """Registers that ptxas keeps in local memory."""
     build = case.arm.build
     if build is None or not build.resources.spill_bytes:
@@ -275,7 +275,7 @@ def _beyond_l1(case: Case, executed: int, kept: int) -> tuple[float, str]:
     )
 
 
-def shared_atomics(case: Case) -> Iterator[Found]:
+def shared_atomics(case: Case) -> Iterator[RuleResult]:
     """Wavefronts that atomics of shared memory take beyond the least, where lanes meet in banks."""
     opcodes = case.arm.counted.opcodes if case.arm.counted else {}
     counted = case.counts(_WAVEFRONTS, f"{_WAVEFRONTS}_ideal", *(_CONFLICTS + op for op in _OPS))
@@ -300,7 +300,7 @@ def shared_atomics(case: Case) -> Iterator[Found]:
     )
 
 
-def global_atomics(case: Case) -> Iterator[Found]:
+def global_atomics(case: Case) -> Iterator[RuleResult]:
     """Atomics of global memory that are no rarity beside its loads and stores."""
     names = ("sass__inst_executed_atomic", *map("sass__inst_executed_global_{}".format, _VERBS))
     counted, opcodes = case.counts(*names), case.arm.build.opcodes if case.arm.build else {}

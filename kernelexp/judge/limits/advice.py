@@ -10,8 +10,8 @@ import msgspec
 from kernelexp.judge.limits import bounds
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.opportunity import (
-    Found,
     Opportunity,
+    RuleResult,
     Suppressed,
     contention,
     excess_of_wavefronts,
@@ -49,7 +49,7 @@ _GLOBAL = ("UncoalescedGlobalAccess", "MemoryCacheAccessPattern")
 _SHARED = ("SharedMemoryConflicts", "UncoalescedSharedAccess")
 
 
-def take(case: Case) -> Iterator[Found]:
+def take(case: Case) -> Iterator[RuleResult]:
     """Yields ncu's advice, without its plain information (INF) and what it says of itself."""
     for advice in case.arm.profiled.advice if case.arm.profiled else ():
         if advice.kind == "INF" or "optional metric" in advice.sentence:

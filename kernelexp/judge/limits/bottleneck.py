@@ -10,7 +10,7 @@ import msgspec
 
 from kernelexp.judge.limits.bounds import NEAR, Use, nearest
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.floors import Resource, floors
+from kernelexp.judge.limits.floors import OF_CHIP, Resource, floors
 from kernelexp.judge.limits.opportunity import GLOBAL_ATOMICS, Opportunity
 from kernelexp.judge.stalls import READY, stalls
 from kernelexp.model.arm import Arm
@@ -35,7 +35,6 @@ _LEAST_TURN = 25.0
 _ABOUT = 0.1
 """Relative change below which needs that are about so long are not said to differ."""
 _OF_DATA_PIPE: tuple[Resource, ...] = ("shared memory", "L1 tag stage", "L1")
-_OF_CHIP: tuple[Resource, ...] = ("L2", "device memory")
 _ARITHMETIC: tuple[Resource, ...] = ("XU pipe", "ALU pipe", "FMA pipe")
 BUSY = 0.9
 """Share of the SMs' time with work below which the grid is named first."""
@@ -55,6 +54,11 @@ class GridShare(msgspec.Struct, frozen=True, kw_only=True):
     use as much as one with 8."""
     warps_per_sm: int
     """That an SM has at once, at most."""
+
+    @property
+    def most(self) -> int:
+        """CTAs of the SM that has most of them."""
+        return -(-self.ctas // self.sms)
 
 
 def grid(case: Case) -> GridShare | None:
@@ -165,10 +169,9 @@ def of_grid(case: Case) -> str:
             f"The grid comes first: its {ctas} {share.sms - share.ctas} of "
             f"{share.sms} SMs without work, {limit}."
         )
-    most = math.ceil(share.ctas / share.sms)
     return (
-        f"The grid comes first: {share.ctas:,} CTAs on {share.sms} SMs, {most} on some and "
-        f"{most - 1} on others, {limit} if all do the same work."
+        f"The grid comes first: {share.ctas:,} CTAs on {share.sms} SMs, {share.most} on some and "
+        f"{share.most - 1} on others, {limit} if all do the same work."
     )
 
 
@@ -310,7 +313,7 @@ def of_both(
     `allowed` is the share of the SMs that the grid of each can use."""
 
     def least_ms(use: Use, share: float) -> float:
-        return (use.floor_ms or 0.0) / (1.0 if use.resource in _OF_CHIP else share)
+        return (use.floor_ms or 0.0) / (1.0 if use.resource in OF_CHIP else share)
 
     needs = {
         use.resource: (least_ms(use, allowed[0]), least_ms(other, allowed[1]))

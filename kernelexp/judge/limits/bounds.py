@@ -14,7 +14,7 @@ import msgspec
 from kernelexp.facts import derived
 from kernelexp.facts.metrics import Kind
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.floors import Floor, Resource, floors, tensor_type
+from kernelexp.judge.limits.floors import OF_CHIP, Floor, Resource, floors, tensor_type
 
 RESOURCES: tuple[Resource, ...] = get_args(Resource)
 MAIN: tuple[Resource, ...] = (
@@ -63,7 +63,6 @@ _OPERANDS = "l1tex__data_pipe_tc_wavefronts_mem_shared"
 """What tcgen05's MMAs read."""
 _TAGS = ("memory_l1_tag_requests_global", "l1tex__cycles_elapsed")
 _ELAPSED = ("sm__cycles_elapsed.avg", "l1tex__cycles_elapsed.avg", "smsp__cycles_elapsed.avg")
-_OWN_CLOCK: tuple[Resource, ...] = ("L2", "device memory")
 
 
 class Use(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,7 +168,7 @@ def _as_timed(case: Case, use: Use) -> Use:
     time, kind = case.time()
     if not time or kind != "measured" or use.percent is None:
         return use
-    if use.resource in _OWN_CLOCK:
+    if use.resource in OF_CHIP:
         taken = case.figure("gpu__time_duration")
         factor, words = (taken or 0.0) / (1e9 * time), f"{(taken or 0.0) / 1e6:.4g} ms under ncu"
         of = f"{1e3 * time:.4g} ms"

@@ -461,7 +461,7 @@ def _ctas(case: Case) -> int:
     """Returns the most CTAs that an SM has at once."""
     share = bottleneck.grid(case)
     if share:
-        return min(share.per_sm, -(-share.ctas // share.sms))
+        return min(share.per_sm, share.most)
     return case.arm.build.occupancy.ctas_per_sm if case.arm.build else 0
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from kernelexp.facts.counters import PTX
 from kernelexp.judge.limits import advice, bottleneck, bounds, floors
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.opportunity import Found, Opportunity, Suppressed, place
+from kernelexp.judge.limits.opportunity import Opportunity, RuleResult, Suppressed, place
 
 TAIL_FROM = 0.01
 """Share of the time from which an unfinished last wave is listed."""
@@ -19,7 +19,7 @@ MANY_BARRIERS = 32.0
 _WARP = 32
 
 
-def occupancy(case: Case) -> Iterator[Found]:
+def occupancy(case: Case) -> Iterator[RuleResult]:
     """Fewer warps per SM than it holds, and what limits them."""
     build = case.arm.build
     if build is None or build.occupancy.warps_per_sm >= build.occupancy.warps_limit:
@@ -57,8 +57,8 @@ def _why_few_warps(case: Case) -> str:
     if why := advice.one_cta_by_design(case):
         return why
     share = bottleneck.grid(case)
-    most = -(-share.ctas // share.sms) if share else 0
-    if share and most <= share.per_sm and not (most == share.per_sm and case.is_persistent):
+    limit = share.per_sm if share else 0
+    if share and share.most <= limit and not (share.most == limit and case.is_persistent):
         return (
             f"the grid limits the warps: {share.ctas:,} CTAs on {share.sms} SMs, which hold "
             f"{share.per_sm} each"
@@ -69,7 +69,7 @@ def _why_few_warps(case: Case) -> str:
     return ""
 
 
-def grid(case: Case) -> Iterator[Found]:
+def grid(case: Case) -> Iterator[RuleResult]:
     """SMs without a CTA or with fewer than they hold, and SMs that are idle in the last wave."""
     share = bottleneck.grid(case)
     if share is None:
@@ -87,10 +87,9 @@ def grid(case: Case) -> Iterator[Found]:
         whole = math.ceil(share.waves)
         idle, reckoning = 1 - share.waves / whole, f"({whole} - {share.waves:.2f}) / {whole} waves"
         if share.per_sm > 1 and not _waits(case):  # CTAs of an SM share the unit that is busy
-            most = math.ceil(share.ctas / share.sms)
             idle = 1 - share.busy
             mean = share.ctas / share.sms
-            reckoning = f"of all CTAs an SM executes {most:,} at most, {mean:,.2f} on average"
+            reckoning = f"of all CTAs an SM executes {share.most:,} at most, {mean:,.2f} on average"
         if idle >= TAIL_FROM and not _is_of_chip(case):
             yield Opportunity(
                 rule="TailWave",
@@ -108,26 +107,25 @@ def _is_of_chip(case: Case) -> bool:
     longest = max(floors.floors(case), key=lambda floor: floor.seconds, default=None)
     near = bounds.nearest(bounds.uses(case))
     of = near.resource if near else longest.resource if longest else ""
-    return of in ("device memory", "L2")
+    return of in floors.OF_CHIP
 
 
 def _leaves_room(case: Case, share: bottleneck.GridShare) -> bool:
-    return -(-share.ctas // share.sms) < share.per_sm and not case.is_persistent
+    return share.most < share.per_sm and not case.is_persistent
 
 
 def _is_uneven(case: Case, share: bottleneck.GridShare) -> bool:
     """Whether some SMs have a CTA more than others, and that is a good part of their work."""
-    most = -(-share.ctas // share.sms) * share.sms
-    return share.ctas < bottleneck.BUSY * most and not case.is_persistent
+    even = share.most * share.sms
+    return share.ctas < bottleneck.BUSY * even and not case.is_persistent
 
 
 def _of_even(share: bottleneck.GridShare) -> str:
     """Says why a grid with work for each SM has no estimate."""
     words = "every SM has work: what more warps would hide needs a measurement"
-    most = -(-share.ctas // share.sms)
     if not share.ctas % share.sms:
         return words
-    lost = 100 * (1 - share.ctas / (most * share.sms))
+    lost = 100 * (1 - share.ctas / (share.most * share.sms))
     return f"{words}; as many CTAs on every SM would save {lost:.0f}% where they share a busy unit"
 
 
@@ -139,9 +137,9 @@ def _small_grid(case: Case, share: bottleneck.GridShare, figures: dict[str, floa
     words = f"{ctas} for {share.sms} SMs: {share.waves:.2g} waves"
     if share.ctas < share.sms:
         words += f", {share.sms - share.ctas} SMs without work"
-    most, more = -(-share.ctas // share.sms), share.ctas % share.sms
+    more = share.ctas % share.sms
     if more and not idle:
-        words += f", {most} CTAs on {more} SMs and {most - 1} on the others"
+        words += f", {share.most} CTAs on {more} SMs and {share.most - 1} on the others"
     warps = -(-build.resources.threads // _WARP) * share.ctas / share.sms if build else 0
     words += f", at most {share.warps_per_sm} of {limit} warps on an SM and {warps:.3g} on average"
     near = bounds.nearest(bounds.uses(case))
@@ -166,7 +164,7 @@ def _small_grid(case: Case, share: bottleneck.GridShare, figures: dict[str, floa
     )
 
 
-def barriers(case: Case) -> Iterator[Found]:
+def barriers(case: Case) -> Iterator[RuleResult]:
     """CTA barriers with no second CTA on the SM to fill the wait, or many where warps wait."""
     name = f"{'sass' if case.counts_sass else 'ptx'}__inst_executed_barrier"
     count, build = case.counters.get(name, 0), case.arm.build
@@ -181,7 +179,7 @@ def barriers(case: Case) -> Iterator[Found]:
         return
     line = case.dearest(name.removeprefix(PTX))
     share = bottleneck.grid(case)  # a small grid gives an SM fewer than it holds
-    per_sm = min(per_sm, -(-share.ctas // share.sms)) if share else per_sm
+    per_sm = min(per_sm, share.most) if share else per_sm
     yield Opportunity(
         rule="LaunchConfiguration",
         issue=f"{per_tile:,.3g} CTA barriers per tile and warp, {per_cta:,.0f} per CTA, with "

@@ -38,6 +38,8 @@ Resource: TypeAlias = Literal[
     "device memory",
     "issue slots",
 ]
+OF_CHIP: tuple[Resource, ...] = ("L2", "device memory")
+"""Resources that all SMs share, which fewer of them use as much, at clocks of their own."""
 # SASS opcodes of tensor cores, by the type of their operands; UTC begins those of tcgen05.
 _TYPES = (
     ("fp8", ("QGMMA", "QMMA", "UTCQMMA", "UTCOMMA")),
@@ -139,8 +141,8 @@ def mma_flops(case: Case, kind: str) -> float:
     too; 0 where they are not known."""
     if case.arm.counted is None or executed.MMAS in case.unsolved:
         return 0.0
-    each = executed.flops_of_mma(case.arm.counted).get(kind, 0.0)
-    return each * case.counters.get(executed.MMAS, 0)
+    flops = executed.flops_of_mma(case.arm.counted).get(kind, 0.0)
+    return flops * case.counters.get(executed.MMAS, 0)
 
 
 def wavefronts(case: Case) -> float | None:

@@ -27,8 +27,8 @@ from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.filling import barriers, grid, occupancy
 from kernelexp.judge.limits.floors import Resource
 from kernelexp.judge.limits.opportunity import (
-    Found,
     Opportunity,
+    RuleResult,
     Suppressed,
     place,
 )
@@ -45,7 +45,7 @@ _ISSUED: tuple[Resource, ...] = ("issue slots", "FMA pipe", "ALU pipe", "XU pipe
 _GEMM_FLOPS_PER_BYTE = 16.0
 """FLOPs per byte from which work without tensor instructions is listed."""
 
-Rule: TypeAlias = Callable[[Case], Iterator[Found]]
+Rule: TypeAlias = Callable[[Case], Iterator[RuleResult]]
 
 
 def _executed(case: Case) -> str:
@@ -64,7 +64,7 @@ def _lanes(case: Case) -> tuple[float | None, Kind]:
     ) else None, "emulated"
 
 
-def divergence(case: Case) -> Iterator[Found]:
+def divergence(case: Case) -> Iterator[RuleResult]:
     """Instructions that few threads of a warp execute."""
     lanes, kind = _lanes(case)
     if lanes is None or lanes >= LANES_FROM:
@@ -101,7 +101,7 @@ def _idlest(case: Case) -> EmulatedLine | None:
     return best if best and idle(best) > 0 else None
 
 
-def instructions(case: Case) -> Iterator[Found]:
+def instructions(case: Case) -> Iterator[RuleResult]:
     """Issue slots that are busy for longer than the useful work needs."""
     known, of_what = shares(case)
     least = {floor.resource: floor.seconds for floor in floors.floors(case)}
@@ -150,7 +150,7 @@ def _useful(case: Case, least: Mapping[Resource, float]) -> float:
     return max(memory, least.get("tensor cores", fma))
 
 
-def no_tensor_cores(case: Case) -> Iterator[Found]:
+def no_tensor_cores(case: Case) -> Iterator[RuleResult]:
     """The FLOPs of a matrix product without one tensor instruction."""
     if case.arm.build is None or floors.tensor_type(case) or not case.bytes:
         return

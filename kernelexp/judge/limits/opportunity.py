@@ -63,7 +63,7 @@ class Suppressed(msgspec.Struct, frozen=True, kw_only=True):
     """What ncu estimated."""
 
 
-Found: TypeAlias = Opportunity | Suppressed
+RuleResult: TypeAlias = Opportunity | Suppressed
 
 
 def place(line: EmulatedLine | None) -> str:

@@ -11,18 +11,16 @@ from collections.abc import Mapping
 from kernelexp.judge.limits import bottleneck, bounds
 from kernelexp.judge.limits.bounds import NEAR
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.floors import Resource, floors
+from kernelexp.judge.limits.floors import OF_CHIP, Resource, floors
 
 _PARTS: tuple[Resource, ...] = ("L1 data pipe", "shared memory", "L1 tag stage", "LSU", "L1 to L2")
-
-_OF_CHIP: tuple[Resource, ...] = ("L2", "device memory")
 
 
 def _where_busy(case: Case, points: Mapping[Resource, float]) -> dict[Resource, float]:
     """Scales the use of the units of an SM to the time of the SMs that have CTAs, in percent."""
     busy = bottleneck.allowed(case)
     return {
-        resource: value if resource in _OF_CHIP else min(100.0, value / busy)
+        resource: value if resource in OF_CHIP else min(100.0, value / busy)
         for resource, value in points.items()
     }
 
