@@ -29,6 +29,13 @@ def comparable(one: Arm, other: Arm) -> tuple[Kind, ...]:
     return tuple(kinds)
 
 
+def numbers(before: Value, after: Value) -> tuple[float, float] | None:
+    """Both values of a figure; None where one is text."""
+    if isinstance(before, str) or isinstance(after, str):
+        return None
+    return before, after
+
+
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """One figure of two arms; a counter that one of them lacks is 0 there."""
 
@@ -43,9 +50,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def change(self) -> float | None:
         """Relative change, 0.1 for 10% more; None where there is no number to divide by."""
-        if isinstance(self.before, str) or isinstance(self.after, str) or not self.before:
-            return None
-        return (self.after - self.before) / abs(self.before)
+        both = numbers(self.before, self.after)
+        return (both[1] - both[0]) / abs(both[0]) if both and both[0] else None
 
     @property
     def factor(self) -> float:

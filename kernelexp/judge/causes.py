@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from kernelexp.facts import counters
-from kernelexp.facts.differences import Difference
+from kernelexp.facts.differences import Difference, numbers
 from kernelexp.judge import ranking
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.changed import ON_AN_SM, WAITS, Cause, ChangedFigure
@@ -231,9 +231,8 @@ def _once(figures: Sequence[ChangedFigure]) -> tuple[ChangedFigure, ...]:
 
 def _first_of_same(figure: ChangedFigure, others: Sequence[ChangedFigure]) -> ChangedFigure:
     """Returns the first of the figures that count the same, such as accesses and their pipe."""
-    if figure.kind == "built" or isinstance(figure.before, str) or isinstance(figure.after, str):
-        return figure
-    if max(figure.before, figure.after) < _COINCIDENCE:
+    both = numbers(figure.before, figure.after)
+    if figure.kind == "built" or both is None or max(both) < _COINCIDENCE:
         return figure
     alike = [
         item
@@ -247,19 +246,15 @@ def _drop_pipes_of(by_cause: dict[str, list[ChangedFigure]]) -> None:
     """Takes out of the instructions the pipes whose count changed as that of another cause did:
     barriers and adu, loads and lsu."""
     grown = {
-        figure.after - figure.before
+        _growth(figure)
         for name, every in by_cause.items()
         for figure in every
         if name != _INSTRUCTIONS and figure.kind != "built"
-        if not isinstance(figure.before, str) and not isinstance(figure.after, str)
-    }
+    } - {None}
     by_cause[_INSTRUCTIONS] = [
         figure
         for figure in by_cause.get(_INSTRUCTIONS, [])
-        if not figure.metric.startswith(counters.PIPE)
-        or isinstance(figure.before, str)
-        or isinstance(figure.after, str)
-        or figure.after - figure.before not in grown
+        if not figure.metric.startswith(counters.PIPE) or _growth(figure) not in grown
     ]
 
 
@@ -277,6 +272,10 @@ def _is_shown(cause: Cause) -> bool:
 
 def _is_felt(figure: ChangedFigure) -> bool:
     """Whether requests of instructions changed by as many as are a few per thousand cycles."""
-    if isinstance(figure.before, str) or isinstance(figure.after, str):
-        return True
-    return abs(figure.after - figure.before) >= _REQUESTS
+    growth = _growth(figure)
+    return growth is None or abs(growth) >= _REQUESTS
+
+
+def _growth(figure: ChangedFigure) -> float | None:
+    both = numbers(figure.before, figure.after)
+    return both[1] - both[0] if both else None

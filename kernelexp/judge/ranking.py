@@ -8,7 +8,7 @@ import msgspec
 
 from kernelexp.facts import counters
 from kernelexp.facts.counters import Better
-from kernelexp.facts.differences import Difference
+from kernelexp.facts.differences import Difference, numbers
 from kernelexp.facts.metrics import Value
 
 FLOOR = 0.05
@@ -80,10 +80,9 @@ def is_large(
 
     Shares that are close to 0 on both sides count only with `near_zero`.
     """
-    before, after = difference.before, difference.after
-    if before == after:
+    if difference.before == difference.after:
         return False
-    if isinstance(before, str) or isinstance(after, str):
+    if numbers(difference.before, difference.after) is None:
         return True
     if is_near_zero(difference) and not near_zero:
         return False
@@ -93,11 +92,10 @@ def is_large(
 
 def is_near_zero(difference: Difference | ComparedFigure) -> bool:
     """Whether a share that changed is close to 0 on both sides."""
-    before, after = difference.before, difference.after
-    if before == after or isinstance(before, str) or isinstance(after, str):
+    both = numbers(difference.before, difference.after)
+    if both is None or both[0] == both[1]:
         return False
-    shares = max(abs(before), abs(after))
-    return difference.unit == "%" and shares < NEGLIGIBLE_PERCENT
+    return difference.unit == "%" and max(map(abs, both)) < NEGLIGIBLE_PERCENT
 
 
 def rank(findings: Iterable[RankedFinding]) -> tuple[ComparedGroup, ...]:
@@ -123,13 +121,10 @@ def rank(findings: Iterable[RankedFinding]) -> tuple[ComparedGroup, ...]:
 
 def _place(finding: RankedFinding) -> tuple[float, str]:
     difference = finding.difference
-    if isinstance(difference.before, str) or isinstance(difference.after, str):
-        return -difference.factor, difference.metric.name
-    points = abs(difference.after - difference.before)
-    # Of ten times a small stall nothing depends.
-    return -(
-        points if difference.metric.group == "stalls" else difference.factor
-    ), difference.metric.name
+    both = numbers(difference.before, difference.after)
+    if both and difference.metric.group == "stalls":  # of ten times a small one nothing depends
+        return -abs(both[1] - both[0]), difference.metric.name
+    return -difference.factor, difference.metric.name
 
 
 def _compared(finding: RankedFinding) -> ComparedFigure:
@@ -150,9 +145,9 @@ def _compared(finding: RankedFinding) -> ComparedFigure:
 def _direction(difference: Difference) -> str:
     """Whether the change is `better` or `worse`; empty where that depends on the kernel, and for
     one of less than a thousandth."""
-    before, after, better = difference.before, difference.after, difference.metric.better
-    if isinstance(before, str) or isinstance(after, str) or not better or before == after:
+    both, better = numbers(difference.before, difference.after), difference.metric.better
+    if both is None or not better or both[0] == both[1]:
         return ""
-    if difference.change is not None and after and round(100 * abs(difference.change), 1) == 0:
+    if difference.change is not None and both[1] and round(100 * abs(difference.change), 1) == 0:
         return ""
-    return "better" if (after < before) == (better == "less") else "worse"
+    return "better" if (both[1] < both[0]) == (better == "less") else "worse"

@@ -103,10 +103,7 @@ def link_program(plan: Plan, folder: Path) -> tuple[str, str]:
 def disassemble_program(plan: Plan, folder: Path) -> str:
     """Resource usage and SASS of the program in `folder`; it may have no kernel of its own."""
     argv = [plan.tools.cuobjdump, "-res-usage", "-sass", _relative(plan, folder / store.PROGRAM)]
-    try:
-        return _run(plan, folder, "cuobjdump", argv, lambda _done: "").stdout
-    except DoesNotBuild as refused:  # it reads what nvcc has linked
-        raise EnvironmentFault(f"{plan.label}: {diagnosis.quote(str(refused))}") from None
+    return _disassembled(plan, folder, argv, lambda _done: "")
 
 
 def _without_report(words: str) -> str:
@@ -138,7 +135,7 @@ def _disassembled(
 ) -> str:
     try:
         return _run(plan, folder, "cuobjdump", argv, fault).stdout
-    except DoesNotBuild as refused:  # it reads what ptxas has accepted
+    except DoesNotBuild as refused:  # it reads what ptxas or nvcc has accepted
         raise EnvironmentFault(f"{plan.label}: {diagnosis.quote(str(refused))}") from None
 
 

@@ -240,14 +240,18 @@ class Bench:
                 self._hold_against(reference, chosen, before, when)
             self.current = ""
 
-    def _reference(self, chosen: InputSet) -> Reference:
+    def _reference(self, chosen: InputSet) -> list[Chunk] | None:
         import torch
 
         keep = int(torch.cuda.mem_get_info()[0] * REFERENCE_SHARE)
-        return Reference(self._problem.reference(chosen.inputs, self._size), keep)
+        return kept(self._problem.reference(chosen.inputs, self._size), keep)
 
     def _hold_against(
-        self, reference: Reference, chosen: InputSet, before: tuple[int, ...], when: When
+        self,
+        reference: list[Chunk] | None,
+        chosen: InputSet,
+        before: tuple[int, ...],
+        when: When,
     ) -> None:
         # Copied in the stream's order, right behind the launch: what another stream writes late is
         # not in the copy.
@@ -256,7 +260,7 @@ class Bench:
         # the kernel changed.
         if chosen.fingerprint(self.current) != before:
             raise WrongResult(self.current, "it changed its inputs")
-        chunks = reference.chunks or self._problem.reference(chosen.inputs, self._size)
+        chunks = reference or self._problem.reference(chosen.inputs, self._size)
         tolerance = self._tolerances[self.current]
         arrays = compare(written, chunks, tolerance, chosen.poison_byte)
         if sentence := describe_wrong(arrays):
@@ -352,15 +356,12 @@ class Bench:
         return self._options.race and rows < FEW_ROWS and filled < 3.0
 
 
-class Reference:
-    """Chunks that were computed before a launch; None where they take more than `keep_bytes`."""
-
-    def __init__(self, chunks: Iterable[Chunk], keep_bytes: int) -> None:
-        self.chunks: list[Chunk] | None = []
-        held = 0
-        for chunk in chunks:
-            held += chunk.values.numel() * chunk.values.element_size()
-            if held > keep_bytes:
-                self.chunks = None
-                break
-            self.chunks.append(chunk)
+def kept(chunks: Iterable[Chunk], most_bytes: int) -> list[Chunk] | None:
+    """Chunks of a reference, computed before a launch; None where they take more than that."""
+    chosen, held = [], 0
+    for chunk in chunks:
+        held += chunk.values.numel() * chunk.values.element_size()
+        if held > most_bytes:
+            return None
+        chosen.append(chunk)
+    return chosen

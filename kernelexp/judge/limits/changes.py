@@ -12,7 +12,7 @@ import msgspec
 
 from kernelexp.facts import counters
 from kernelexp.facts.arch import ARCHITECTURES
-from kernelexp.facts.differences import Difference, between
+from kernelexp.facts.differences import Difference, between, numbers
 from kernelexp.judge.limits import bottleneck, bounds, floors, relief
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.changed import (
@@ -82,7 +82,8 @@ class ChangedPair:
 
     def __init__(self, before: Case, after: Case, slower: float | None) -> None:
         self._before, self._after, self._slower = before, after, slower
-        self._is_full = all(case.counters and not case.ratios_of for case in (before, after))
+        self._cases = (before, after)
+        self._is_full = all(case.counters and not case.ratios_of for case in self._cases)
         both = before.unsolved & after.unsolved
         self._rough = {name for name in both if before.least.get(name) and after.least.get(name)}
         """Of neither arm solved: what a tile adds is compared."""
@@ -115,7 +116,7 @@ class ChangedPair:
             if difference.metric.kind == "emulated" and self._is_full and name in known:
                 if name in self.uneven:
                     continue
-                was, now = (self._count(case, name) for case in (self._before, self._after))
+                was, now = (self._count(case, name) for case in self._cases)
                 is_like = name in self._rough and 0 < abs(now - was) < _ABOUT * was
                 self.alike += is_like
                 if was != now and not is_like:
@@ -157,11 +158,11 @@ class ChangedPair:
         """Names what the tensor pipe executes: packed halves too, which are no MMAs."""
         opcodes = {
             name
-            for case in (self._before, self._after)
+            for case in self._cases
             for name in (case.arm.build.opcodes if case.arm.build else ())
         }
         is_packed = any(name.startswith("HFMA2") for name in opcodes)
-        if any(tensor_type(case) for case in (self._before, self._after)):
+        if any(map(tensor_type, self._cases)):
             return "MMAs and HFMA2.MMA" if is_packed else "MMAs"
         return "HFMA2.MMA" if is_packed else "tensor pipe, instructions"
 
@@ -169,7 +170,7 @@ class ChangedPair:
     def _reads_as_much_tmem(self) -> bool:
         executed = [
             [count for key, count in case.counters.items() if "op_tmem" in key]
-            for case in (self._before, self._after)
+            for case in self._cases
         ]
         return bool(executed[0]) and executed[0] == executed[1]
 
@@ -177,25 +178,24 @@ class ChangedPair:
     def _has_as_many_flops(self) -> bool:
         """Whether MMAs of another shape do the same work."""
         kind = floors.tensor_type(self._before)
-        was, now = (floors.mma_flops(case, kind) for case in (self._before, self._after))
+        was, now = (floors.mma_flops(case, kind) for case in self._cases)
         return bool(was and now) and abs(now / was - 1) < _AS_MANY_FLOPS
 
     def is_few(self, figure: ChangedFigure) -> bool:
         """Whether it is so few instructions, without a rate, that nothing depends on them."""
         if figure.kind == "built" or figure.explains is not None or not self._is_full:
             return False
-        if isinstance(figure.before, str) or isinstance(figure.after, str):
+        both = numbers(figure.before, figure.after)
+        if both is None or "inst_executed" not in figure.metric:
             return False
-        executed = self._after.counter(EXECUTED)
-        is_count = "inst_executed" in figure.metric
-        return is_count and max(figure.before, figure.after) < _FEW * executed
+        return max(both) < _FEW * self._after.counter(EXECUTED)
 
     def mmas(self) -> ChangedFigure | None:
         """The FLOPs of the MMAs that are executed, with those beyond the problem's edges."""
         chip, kind = self._before.chip, floors.tensor_type(self._before)
         if not (self._is_full and chip and kind in chip.tensor and self._time):
             return None
-        was, now = (floors.mma_flops(case, kind) for case in (self._before, self._after))
+        was, now = (floors.mma_flops(case, kind) for case in self._cases)
         if not (was and now) or was == now:
             return None
         peak = chip.flops_per_clock(kind) * chip.sms.value * self._before.clock()[0]
@@ -206,7 +206,7 @@ class ChangedPair:
 
     def sms(self) -> ChangedFigure | None:
         """Returns the number of SMs that have a CTA, where the grids differ in it."""
-        one, other = bottleneck.grid(self._before), bottleneck.grid(self._after)
+        one, other = map(bottleneck.grid, self._cases)
         if one is None or other is None:
             return None
         was, now = (min(share.ctas, share.sms) for share in (one, other))
@@ -216,7 +216,7 @@ class ChangedPair:
 
     def warps(self) -> ChangedFigure | None:
         """Returns the warps that an SM has at once, as the grid gives and the resources allow."""
-        was, now = (_warps(case) for case in (self._before, self._after))
+        was, now = map(_warps, self._cases)
         if not (was and now) or was == now or self.sms():
             return None  # the same warps on more SMs are fewer on each
         if self.is_specialised:
@@ -225,12 +225,12 @@ class ChangedPair:
 
     @property
     def is_specialised(self) -> bool:
-        return self._before.is_specialised and self._after.is_specialised
+        return all(case.is_specialised for case in self._cases)
 
     def reads_of_l2(self) -> ChangedFigure | None:
         """Returns what TMA reads from L2, a multicast once for all CTAs that receive it."""
-        was, now = (_reads_of_l2(case) for case in (self._before, self._after))
-        is_multicast = any(case.counter(_MULTICAST) for case in (self._before, self._after))
+        was, now = map(_reads_of_l2, self._cases)
+        is_multicast = any(case.counter(_MULTICAST) for case in self._cases)
         if not (self._is_full and is_multicast) or was == now:
             return None
         label = "sectors that TMA asks L2 for"
@@ -267,9 +267,7 @@ class ChangedPair:
         """Whether waits changed in proportion to the operations on mbarriers, which no timing
         changes: other tiles, and not other polls."""
         names = ("inst_executed_mbarrier", "inst_executed_mbarrier_wait")
-        was, now = (
-            [self._spelled(case, name) for name in names] for case in (self._before, self._after)
-        )
+        was, now = ([self._spelled(case, name) for name in names] for case in self._cases)
         if not all((*was, *now)) or was == now:
             return False
         return abs(now[1] / was[1] / (now[0] / was[0]) - 1) < _IN_PROPORTION
@@ -281,9 +279,7 @@ class ChangedPair:
         if self._waits_are_code:
             return 0
         names = ("inst_executed_mbarrier", "inst_executed_mbarrier_wait", "inst_executed_branch")
-        was, now = (
-            [self._spelled(case, name) for name in names] for case in (self._before, self._after)
-        )
+        was, now = ([self._spelled(case, name) for name in names] for case in self._cases)
         times = now[0] / was[0] if was[0] and now[0] else 1.0
         waits = now[1] - was[1] * times
         if waits * (now[1] - was[1]) < 0:
@@ -331,56 +327,48 @@ class ChangedPair:
 
     def noise(self, cause: str, figures: Sequence[ChangedFigure]) -> str:
         waits = ("sass__inst_executed_mbarrier_wait", "ptx__inst_executed_mbarrier_wait")
-        cases = (self._before, self._after)
-        polls = any(case.counters.get(name) for case in cases for name in waits)
+        polls = any(case.counters.get(name) for case in self._cases for name in waits)
         if cause == WAITS and self._waits_are_code:
             return ""
-        if cause == WAITS and (polls or any(case.is_specialised for case in cases)):
+        if cause == WAITS and (polls or any(case.is_specialised for case in self._cases)):
             return _POLLS
         if cause == "tensor memory" and self._reads_as_much_tmem:
             return _AS_MANY_EXECUTED
         if cause == "resources" and not any(item.metric in ON_AN_SM for item in figures):
-            return _as_many(*cases)
+            return _as_many(*self._cases)
         names = [item.metric.removeprefix(counters.PTX) for item in figures]
         if cause == "shared memory" and not any(name.startswith(_OF_ADDRESSES) for name in names):
-            excess = [excess_of_wavefronts(case)[0] for case in cases]
-            return "" if any(item != 0 for item in excess) else _ARBITRATION
+            excess = [excess_of_wavefronts(case)[0] for case in self._cases]
+            return "" if any(excess) else _ARBITRATION
         return ""
 
     def _explains(self, difference: Difference) -> float | None:
-        if (
-            isinstance(difference.before, str)
-            or isinstance(difference.after, str)
-            or not self._time
-        ):
+        kind, both = difference.metric.kind, numbers(difference.before, difference.after)
+        if both is None or not self._time:
             return None
-        if difference.metric.kind == "built" or (
-            difference.metric.kind == "emulated" and not self._is_full
-        ):
+        if kind == "built" or (kind == "emulated" and not self._is_full):
             return None
-        case, name = (
-            self._before,
-            difference.metric.name.removeprefix(counters.PTX).removesuffix(".sum"),
-        )
-        was, now = float(difference.before), float(difference.after)
+        case = self._before
+        name = difference.metric.name.removeprefix(counters.PTX).removesuffix(".sum")
+        was, now = map(float, both)
         rough = self._rough | self.uneven
         if name in _OF_SECTORS and not rough.intersection(floors.SECTORS):
             # What TMA moves no longer, others may.
-            every = [sum(map(case.counter, floors.SECTORS)) for case in (self._before, self._after)]
+            every = [sum(map(item.counter, floors.SECTORS)) for item in self._cases]
             now = of_all(was, now, every[1] - every[0])
         if name.startswith(_OF_SHARED) and not self._rough & {name, _WAVEFRONTS}:
-            every = [case.counter(_WAVEFRONTS) for case in (self._before, self._after)]
+            every = [item.counter(_WAVEFRONTS) for item in self._cases]
             now = of_all(was, now, every[1] - every[0]) if any(every) else now
         if was == now:
             return None  # others moved more the other way: nothing of the time is its own
-        if name.startswith(_CONFLICTS) and difference.metric.kind == "emulated":
+        if name.startswith(_CONFLICTS) and kind == "emulated":
             # Those that add no wavefronts cost nothing.
             more = self._after.counter(_WAVEFRONTS) - self._before.counter(_WAVEFRONTS)
             was = min(was, now + max(0, -more)) if now < was else was
             now = min(now, was + max(0, more)) if now > was else now
         if case.chip and _BYTES.fullmatch(name):
             return 100 * (now - was) / case.chip.dram.value / self._time
-        if name == EXECUTED and difference.metric.kind == "emulated":
+        if name == EXECUTED and kind == "emulated":
             now -= self.polled
         cycles = self._cycles(name)
         if cycles is None:
@@ -425,10 +413,8 @@ class ChangedPair:
         return next((cycles for pattern, cycles in _COSTS if pattern.fullmatch(name)), None)
 
     def _way(self, difference: Difference, explains: float | None) -> Way:
-        better, before, after = difference.metric.better, difference.before, difference.after
-        if isinstance(before, str) or isinstance(after, str):
-            return ""
-        if is_code(difference.metric.name):
+        better, both = difference.metric.better, numbers(difference.before, difference.after)
+        if both is None or is_code(difference.metric.name):
             return ""  # more code is not more that is executed
         if explains:
             return self._goes(explains > 0)
@@ -436,7 +422,7 @@ class ChangedPair:
             better = "less"
         if not better:
             return ""
-        return self._goes((after > before) == (better == "less"))
+        return self._goes((both[1] > both[0]) == (better == "less"))
 
     def _goes(self, is_worse: bool) -> Way:
         if not self._slower:

@@ -19,6 +19,7 @@ from kernelexp.project.sections.shape import (
     Instructions,
     Section,
     SectionMetric,
+    ShownValue,
     Sum,
     Texts,
 )
@@ -94,11 +95,7 @@ def evaluate(section: Section, evidence: ProfiledEvidence, run: Run = NOTHING) -
         values.append(value)
         if value.value is not None:
             known[name] = _as_input(value)
-    written: dict[str, SectionMetric | Sum | Derived] = {
-        **section.metrics,
-        **section.sums,
-        **section.derived,
-    }
+    written: dict[str, ShownValue] = {**section.metrics, **section.sums, **section.derived}
     explained = tuple(
         msgspec.structs.replace(value, text=_explain(written[value.name].text, known))
         if value.value is not None
@@ -125,7 +122,7 @@ def _needs_source(section: Section, evidence: ProfiledEvidence) -> tuple[str, ..
     return ("The profile has no source page: nothing is attributed to instructions.",)
 
 
-def _row(name: str, wanted: SectionMetric | Sum | Derived) -> Value:
+def _row(name: str, wanted: ShownValue) -> Value:
     return Value(
         name=name, label=wanted.label, group=wanted.group, unit=wanted.unit, shown=wanted.shown
     )

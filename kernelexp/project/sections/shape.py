@@ -33,16 +33,9 @@ class ConditionalSentence(Written, frozen=True, kw_only=True):
 Texts: TypeAlias = str | list[ConditionalSentence]
 
 
-class SectionMetric(Written, frozen=True, kw_only=True):
-    """A metric of ncu's under a short name."""
+class ShownValue(Written, frozen=True, kw_only=True):
+    """How a value of a section is shown."""
 
-    metric: Annotated[
-        MetricName | dict[str, MetricName],
-        Meta(
-            description="ncu's name, or the name on each chip (gb100, gh100, ad102, ga102, ga100, "
-            "...) where they differ; a chip that is not named has no such counter."
-        ),
-    ]
     label: Line
     group: Annotated[
         Line, Meta(description="The title over its rows, where a section has some.")
@@ -54,32 +47,34 @@ class SectionMetric(Written, frozen=True, kw_only=True):
     )
 
 
-class Sum(Written, frozen=True, kw_only=True):
+class SectionMetric(ShownValue, frozen=True, kw_only=True):
+    """A metric of ncu's under a short name."""
+
+    metric: Annotated[
+        MetricName | dict[str, MetricName],
+        Meta(
+            description="ncu's name, or the name on each chip (gb100, gh100, ad102, ga102, ga100, "
+            "...) where they differ; a chip that is not named has no such counter."
+        ),
+    ]
+
+
+class Sum(ShownValue, frozen=True, kw_only=True):
     """The sum of a column over instructions of the source page."""
 
     column: Annotated[Line, Meta(description="ncu's column, such as Instructions Executed.")]
     opcode: Annotated[Line, Meta(description="Opcodes, with * and ? as in a file name: STG*.")] = (
         "*"
     )
-    label: Line
-    group: Line = ""
-    unit: Line = ""
-    text: Texts = ""
-    shown: bool = True
 
 
-class Derived(Written, frozen=True, kw_only=True):
+class Derived(ShownValue, frozen=True, kw_only=True):
     """A value worked out from others."""
 
     formula: Annotated[
         Line | list[Line],
         Meta(description="A formula over the names above it; of several, the first with a value."),
     ]
-    label: Line
-    group: Line = ""
-    unit: Line = ""
-    text: Texts = ""
-    shown: bool = True
 
 
 class Instructions(Written, frozen=True, kw_only=True):
