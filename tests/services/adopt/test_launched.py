@@ -6,6 +6,7 @@ import gzip
 import shutil
 from pathlib import Path
 
+import kept
 import pytest
 from support import ROOT, Kx
 
@@ -107,6 +108,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, usual_tools: Toolchain) ->
     )
     (folder / "project").mkdir()
     (folder / "project/experiments.yaml").write_text("version: 1\nkernels: {}\nexperiments: {}\n")
+    kept.share_builds(folder / "project")
     return folder / "project"
 
 
