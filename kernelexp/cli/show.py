@@ -211,7 +211,7 @@ def _judge(name: str, margin: float | None, json: bool, project: Path) -> None:
     """The verdict that a run's samples give today."""
     from kernelexp.judge.verdict import exit_code
     from kernelexp.report.document import verdicts
-    from kernelexp.services import again
+    from kernelexp.services.run import again
 
     path = common.record_file(project, name)
     judged = again.judge(path, None if margin is None else margin / 100)

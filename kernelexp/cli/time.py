@@ -84,8 +84,7 @@ def time(
         kernelexp time transpose@sm_90a:rows=8 transpose@sm_90a:rows=4
         kernelexp time transpose@sm_90a:rows=4 --source mine.cu --json
     """
-    from kernelexp.services import lineup
-    from kernelexp.services.run import runner, runs
+    from kernelexp.services.run import lineup, runner, runs
 
     if source is None:
         refuse_other_modes(ctx)

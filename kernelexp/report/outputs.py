@@ -124,7 +124,6 @@ def types() -> dict[str, Any]:
     from kernelexp.report.log import decisions
     from kernelexp.report.runs import swept
     from kernelexp.services import (
-        again,
         auditing,
         comparisons,
         doctor,
@@ -147,7 +146,7 @@ def types() -> dict[str, Any]:
     from kernelexp.services.recounting import Recounted
     from kernelexp.services.replaying import Replay
     from kernelexp.services.revisions import bisecting, timeline
-    from kernelexp.services.run import runs
+    from kernelexp.services.run import again, runs
     from kernelexp.services.tasks.assessment import Assessment
 
     return {

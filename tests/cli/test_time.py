@@ -12,7 +12,7 @@ from kernelexp import project
 from kernelexp.model import errors
 from kernelexp.model.errors import UsageError
 from kernelexp.project import parse_variant
-from kernelexp.services import lineup
+from kernelexp.services.run import lineup
 
 
 def plan(root: Path, *texts: str):

@@ -9,7 +9,7 @@ import pytest
 from support import ROOT, Kx
 
 from kernelexp.model import errors
-from kernelexp.services.again import judge
+from kernelexp.services.run.again import judge
 
 RECORDS = sorted(ROOT.glob("logs/runs/*/*.measured.json"))
 LARGE = 150_000

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kernelexp.report.document import measurement
 from kernelexp.report.document.document import Block, Span, paragraph, status
-from kernelexp.services.again import Rejudged
+from kernelexp.services.run.again import Rejudged
 
 
 def render(rejudged: Rejudged) -> Iterator[Block]:
