@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import msgspec
 import typer
@@ -15,7 +15,7 @@ import typer
 from kernelexp.cli import adoption, common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.console import progress_bars
-from kernelexp.cli.modes import refuse_all_but, refuse_other_modes
+from kernelexp.cli.modes import given, refuse_all_but, refuse_other_modes
 from kernelexp.cli.options import HERE, argument, option
 from kernelexp.cli.parameters import parse_number, parse_numbers, parse_pairs, parse_whole
 from kernelexp.model.errors import UsageError
@@ -212,39 +212,23 @@ def adopt(
     loaded = _replaced(project, as_ or kernel) if replace else common.load(project)
     tools = common.tools(loaded, nvcc)
     if from_program:
-        _refuse_known(
-            {
-                "FILE": source,
-                "--entry": entry,
-                "--arch": arch,
-                "--block": block,
-                "--smem": smem,
-                "--cluster": cluster,
-                "--shape": shape,
-                "--emulated": emulated,
-                "--workspace": workspace,
-                "--zero": zero,
-                "--output": output_,
-                "--tensor-map": tensor_map,
-                "--dtype": dtype,
-                "--torch": torch,
-            }
-        )
+        _refuse_given(ctx, *_OF_LAUNCH)
+        varied: Callable[[AdoptedLaunch], AdoptedLaunch] | None = None
         if captures.is_one(Path(from_program)):
-            mine = {"--axis": axis, "--grid": grid, "--value": value}
-            _refuse_known({**mine, "--flag": flag, "--nvcc": nvcc})
-            name = as_ or kernel
-            _adopt_capture(loaded, Path(from_program), name, signature, reference or [], tools)
-            return
-        _refuse_known({"--signature": signature})
-        axes = [launch_axes.parse(item) for item in axis or []]
-        counts = parse_expressions(grid) if grid else ()
-        sizes = {name: parse_number(text) for name, text in parse_numbers(value, "--value")}
-        varied = functools.partial(adoption.vary, axes=axes, grid=counts, sizes=sizes)
-        _adopt_launch(
-            loaded, from_program, kernel, as_, reference or [], varied, flag or [], tools, nvcc
-        )
-        return
+            from kernelexp.services.adopt import captured
+
+            _refuse_given(ctx, "axis", "grid", "value", "flag", "nvcc")
+            where = (loaded, Path(from_program), as_ or kernel, signature, tools)
+            begin = functools.partial(captured.adopt, *where)
+        else:
+            _refuse_given(ctx, "signature")
+            axes = [launch_axes.parse(item) for item in axis or []]
+            counts = parse_expressions(grid) if grid else ()
+            sizes = {name: parse_number(text) for name, text in parse_numbers(value, "--value")}
+            varied = functools.partial(adoption.vary, axes=axes, grid=counts, sizes=sizes)
+            words = (from_program, kernel, as_, flag or [])
+            begin = functools.partial(_adopt_launch, loaded, tools, *words)
+        _finish(loaded, begin, varied, reference or [], nvcc)
     if as_:
         raise UsageError("--as is for a kernel of --from-program: --kernel names this one.")
     axes = [launch_axes.parse(item) for item in axis or []]
@@ -319,58 +303,41 @@ def _replaced(project: Path, kernel: str) -> Project:
     return common.load(project)
 
 
-def _refuse_known(given: Mapping[str, object]) -> None:
+_OF_LAUNCH = (
+    *("source", "entry", "arch", "block", "smem", "cluster", "shape", "emulated", "workspace"),
+    *("zero", "output_", "tensor_map", "dtype", "torch"),
+)
+"""Parameters that say what a program's launch says by itself."""
+
+
+def _refuse_given(ctx: typer.Context, *names: str) -> None:
     """UsageError for what a launch says by itself."""
-    for name, value in given.items():
-        if value:
-            raise UsageError(f"--from-program: leave out {name}, which the launch says.")
-
-
-def _adopt_capture(
-    loaded: Project,
-    folder: Path,
-    name: str,
-    signature: str,
-    references: list[str],
-    tools: Toolchain,
-) -> None:
-    from kernelexp.services.adopt import adopted, captured
-
-    before = adopted.configuration(loaded.root)
-    launch = captured.adopt(loaded, folder, name, signature, tools)
-    _finish(loaded, before, launch, None, references, None)
+    parameters: dict[str, Any] = {item.name: item for item in ctx.command.params if item.name}
+    for name in names:
+        if name in given(ctx):
+            spelled = "FILE" if name == "source" else parameters[name].opts[0]
+            raise UsageError(f"--from-program: leave out {spelled}, which the launch says.")
 
 
 def _adopt_launch(
-    loaded: Project,
-    text: str,
-    kernel: str,
-    name: str,
-    references: list[str],
-    varied: Callable[[AdoptedLaunch], AdoptedLaunch],
-    flags: list[str],
-    tools: Toolchain,
-    nvcc: str | None,
-) -> None:
+    loaded: Project, tools: Toolchain, text: str, kernel: str, name: str, flags: list[str]
+) -> AdoptedLaunch:
+    """Runs a program up to the launch that --kernel names."""
     from kernelexp.cli import exec as exec_
-    from kernelexp.services.adopt import adopted, launched
+    from kernelexp.services.adopt import launched
     from warpsim.runtime.capturing import LaunchChoice
 
     plain, _, number = kernel.rpartition(":") if _NUMBERED.search(kernel) else (kernel, "", "1")
     if not plain or number == "0":
         raise UsageError("say which launch: --kernel NAME, or NAME:3 for its third.")
     choice = LaunchChoice(kernel=plain, number=int(number))
-    result = exec_.parse(text)
-    before = adopted.configuration(loaded.root)
     # What the program prints is not what this command prints.
-    launch = launched.adopt(loaded, result, choice, name, tools, flags, _STDERR)
-    _finish(loaded, before, launch, varied, references, nvcc)
+    return launched.adopt(loaded, exec_.parse(text), choice, name, tools, flags, _STDERR)
 
 
 def _finish(
     loaded: Project,
-    before: Mapping[Path, bytes],
-    launch: AdoptedLaunch,
+    begin: Callable[[], AdoptedLaunch],
     varied: Callable[[AdoptedLaunch], AdoptedLaunch] | None,
     references: list[str],
     nvcc: str | None,
@@ -379,6 +346,8 @@ def _finish(
     from kernelexp.services.adopt import adopted
     from kernelexp.services.adopt.expressions import parse_reference
 
+    before = adopted.configuration(loaded.root)
+    launch = begin()
     wanted = {key: parse_reference(item) for key, item in parse_pairs(references, "--reference")}
     undo = functools.partial(adopted.discard, launch.compiled, before)
     try:

@@ -73,7 +73,7 @@ def _compiler(nvcc: str | None, start: Path) -> Fact:
 def _host_compiler() -> Fact:
     return _fact(
         "host compiler",
-        lambda: _version(os.environ.get("NVCC_CCBIN", "gcc"), "--version", r"(\d+\.\d+\.\d+)"),
+        lambda: _version(os.environ.get("NVCC_CCBIN", "gcc"), r"(\d+\.\d+\.\d+)"),
         "nvcc preprocesses with it",
         "install g++ (Debian, Ubuntu: apt install g++)",
         needed=True,
@@ -81,11 +81,11 @@ def _host_compiler() -> Fact:
 
 
 def _ncu() -> str:
-    return _version("ncu", "--version", r"Version ([\d.]+)")
+    return _version("ncu", r"Version ([\d.]+)")
 
 
 def _git() -> str:
-    return _version("git", "--version", r"version ([\d.]+)")
+    return _version("git", r"version ([\d.]+)")
 
 
 def _torch() -> str:
@@ -113,11 +113,11 @@ def _gpus() -> Iterator[Fact]:
         yield Fact(name="GPU", found="", allows=f"times variants: {why}")
 
 
-def _version(program: str, option: str, pattern: str) -> str:
+def _version(program: str, pattern: str) -> str:
     path = shutil.which(program)
     if path is None:
         return ""
-    match = re.search(pattern, processes.run([path, option], timeout_s=20).stdout)
+    match = re.search(pattern, processes.run([path, "--version"], timeout_s=20).stdout)
     return f"{match.group(1)} ({path})" if match else path
 
 

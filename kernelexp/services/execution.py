@@ -174,17 +174,17 @@ def _new(
     mistakes: Sequence[Mistake], again: ProgramRun, first: ProgramRun, schedule: Schedule
 ) -> list[Mistake]:
     """Returns the mistakes that another schedule shows and none before it did."""
-    known = {
-        (mistake.level, mistake.name, mistake.kernel, mistake.where, mistake.call)
-        for mistake in mistakes
-    }
-    reports = [mistake for report in again.reports for mistake in _mistakes(report)]
+
+    def key(mistake: Mistake) -> tuple[str, ...]:
+        return mistake.level, mistake.name, mistake.kernel, mistake.where, mistake.call
+
+    known = set(map(key, mistakes))
+    words = f" (Under the schedule {schedule}.)"
     new = [
-        msgspec.structs.replace(
-            mistake, sentence=f"{mistake.sentence} (Under the schedule {schedule}.)"
-        )
-        for mistake in reports
-        if (mistake.level, mistake.name, mistake.kernel, mistake.where, mistake.call) not in known
+        msgspec.structs.replace(mistake, sentence=f"{mistake.sentence}{words}")
+        for report in again.reports
+        for mistake in _mistakes(report)
+        if key(mistake) not in known
     ]
     codes = first.returncode, again.returncode
     if codes[0] != codes[1] and not any(mistake.name == "exit-code" for mistake in mistakes):

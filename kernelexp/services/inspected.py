@@ -15,7 +15,7 @@ from kernelexp.facts.accesses import Access
 from kernelexp.facts.counters import EXECUTED, PIPE
 from kernelexp.judge.instructions import InstructionCounts, JudgedInstructions
 from kernelexp.model.arm import Arm, Verdict
-from kernelexp.services.inspection import ExecutedBarriers, Inspection
+from kernelexp.services.inspection import InspectedExecution, Inspection, place
 from warpsim.lineinfo import Source
 from warpsim.tables.opcodes import PIPES
 
@@ -63,33 +63,6 @@ class InspectedRepetition(msgspec.Struct, frozen=True, kw_only=True):
     instruction: str
     loop: int
     copies: int
-
-
-class ExecutedBarrier(msgspec.Struct, frozen=True, kw_only=True):
-    """Barriers that an emulated launch passed at one line."""
-
-    kind: str
-    line: str
-    warps: int
-    times: float
-
-
-class FullBarriers(msgspec.Struct, frozen=True, kw_only=True):
-    """Barriers of a launch of the full problem, by kind."""
-
-    ctas: int
-    times: dict[str, float]
-    how: str
-
-
-class InspectedExecution(msgspec.Struct, frozen=True, kw_only=True):
-    """The barriers that an emulated launch passed."""
-
-    size: str
-    ctas: int
-    tiles: int
-    lines: tuple[ExecutedBarrier, ...]
-    full: FullBarriers | None
 
 
 class InspectedVariant(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,7 +144,7 @@ def _variant(inspection: Inspection, top: int) -> InspectedVariant:
             for i in inspection.code
             if i.opcode in BARRIER_OPCODES
         ),
-        executed=_executed(inspection.executed),
+        executed=inspection.executed,
         loops=_loops(inspection),
         repeated=tuple(
             InspectedRepetition(line=place(source), instruction=mnemonic, loop=loop, copies=count)
@@ -210,24 +183,6 @@ def _loops(inspection: Inspection) -> tuple[InspectedLoop, ...]:
             polls=polls(inspection, loop),
         )
         for loop in inspection.flow.loops
-    )
-
-
-def _executed(executed: ExecutedBarriers | None) -> InspectedExecution | None:
-    if executed is None:
-        return None
-    full = FullBarriers(ctas=executed.full_ctas, times=executed.full, how=executed.full_how)
-    return InspectedExecution(
-        size=executed.size,
-        ctas=executed.ctas,
-        tiles=executed.tiles,
-        lines=tuple(
-            ExecutedBarrier(
-                kind=line.kind, line=place(line.source), warps=line.warps, times=line.times
-            )
-            for line in executed.lines
-        ),
-        full=full if executed.full else None,
     )
 
 
@@ -288,11 +243,6 @@ def polls(inspection: Inspection, loop: SassLoop) -> bool:
         if instruction.offset in loop.offsets
     ]
     return any(name.startswith("SYNCS.PHASECHK") for name in names)
-
-
-def place(source: Source | None) -> str:
-    """A line of the kernel, after the line that its function was inlined at."""
-    return source.place() if source else "-"
 
 
 def executed_pipes(arm: Arm) -> dict[str, int]:

@@ -17,13 +17,13 @@ from kernelexp.evidence.code import sass_flow, sass_lines
 from kernelexp.evidence.code.sass_flow import Flow
 from kernelexp.evidence.code.sass_lines import SassInstruction
 from kernelexp.evidence.emulate import emulated, ptx_accesses
-from kernelexp.evidence.emulate.job import InstructionCost, LineCost
+from kernelexp.evidence.emulate.job import InstructionCost
 from kernelexp.evidence.emulate.roles import read_texts
 from kernelexp.facts.accesses import Access
 from kernelexp.facts.counters import PTX
 from kernelexp.judge.instructions import InstructionCounts
 from kernelexp.logs import profiles
-from kernelexp.model.arm import Arm, Isa, faults, without_fault
+from kernelexp.model.arm import Arm, faults, without_fault
 from kernelexp.model.errors import KernelexpError
 from kernelexp.model.record import Profile
 from kernelexp.model.variant import Variant
@@ -41,36 +41,36 @@ BARRIERS = {
 """What the emulator counts, and what it is called; arrivals at barriers count as barriers."""
 
 
-class BarrierCount(msgspec.Struct, frozen=True, kw_only=True):
-    """The count of barriers of one kind at one line in a launch."""
+class ExecutedBarrier(msgspec.Struct, frozen=True, kw_only=True):
+    """Barriers that an emulated launch passed at one line."""
 
     kind: str
-    source: Source
+    line: str
     warps: int
     """How many of a CTA's come to it."""
-    executed: int
-    """Warp instructions."""
-
-    @property
-    def times(self) -> float:
-        """Barriers in the whole grid: each is executed by all of its warps."""
-        return self.executed / self.warps
+    times: float
+    """Barriers in the whole grid: each is executed by all of its warps."""
 
 
-class ExecutedBarriers(msgspec.Struct, frozen=True, kw_only=True):
-    """The barriers that an emulated launch passed."""
+class FullBarriers(msgspec.Struct, frozen=True, kw_only=True):
+    """Barriers of a launch of the full problem, by kind."""
 
-    isa: Isa
-    """What was counted: PTX, which has each barrier of the source; of a cubin, SASS."""
+    ctas: int
+    times: dict[str, float]
+    how: str
+
+
+class InspectedExecution(msgspec.Struct, frozen=True, kw_only=True):
+    """The barriers that an emulated launch passed; counted on PTX, which has each barrier of the
+    source, of a cubin on SASS."""
+
     size: str
     ctas: int
     tiles: int
     """0 where the problem does not state them."""
-    lines: tuple[BarrierCount, ...]
-    full: dict[str, float] = {}
-    """Barriers of a launch of the full problem, by kind; empty where that is not known."""
-    full_ctas: int = 0
-    full_how: str = ""
+    lines: tuple[ExecutedBarrier, ...]
+    full: FullBarriers | None
+    """None where that is not known."""
 
     def times(self, kind: str) -> float:
         return sum(line.times for line in self.lines if line.kind == kind)
@@ -88,7 +88,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     """Accesses to memory in the PTX; None where it is not understood."""
     texts: dict[str, dict[int, str]] = {}
     """The lines of the sources, by path from the root and number."""
-    executed: ExecutedBarriers | None = None
+    executed: InspectedExecution | None = None
     """None where the variant was not emulated."""
     costs: dict[int, InstructionCost] = {}
     """What each instruction of `code` costs in an emulated launch, by offset; those that were not
@@ -197,7 +197,9 @@ def _count(code: Sequence[SassInstruction], flow: Flow) -> InstructionCounts:
 # ---- barriers that were executed -----------------------------------------------------------------
 
 
-def _executed(project: Project, label: str, arm: Arm, session: Session) -> ExecutedBarriers | None:
+def _executed(
+    project: Project, label: str, arm: Arm, session: Session
+) -> InspectedExecution | None:
     shown = arm.emulated
     if shown is None or not shown.finished or shown.unsupported:
         return None
@@ -208,44 +210,46 @@ def _executed(project: Project, label: str, arm: Arm, session: Session) -> Execu
     sizes = consult.consult(project.root, arm.kernel, timeout_s=session.limits.problem_s).sizes
     launches = extents.launches(project, arm, list(sizes), session.limits)
     (facts,) = launches.points
-    executed = ExecutedBarriers(
-        isa=shown.isa,
+    passed = [
+        (kind, line, count)
+        for kind in BARRIERS
+        for line in lines
+        if (count := _counter(line.counters, kind)) and line.warps
+    ]
+    executed = InspectedExecution(
         size=size,
         ctas=math.prod(main_launch(facts.launch_of(size)).grid),
         tiles=facts.tiles.get(size, 0),
-        lines=tuple(barrier_count for kind in BARRIERS for barrier_count in _passed(lines, kind)),
+        lines=tuple(
+            ExecutedBarrier(kind=kind, line=place(line.source), warps=warps, times=count / warps)
+            for kind, line, count in passed
+            for warps in (line.warps.bit_count(),)
+        ),
+        full=None,
     )
     alone = session.emulate and not shown.launches
     full = full_counts.count_full(project, arm, launches, session) if alone else None
-    if full is None:
+    # Each has as many warps as in the emulated launch.
+    warp_instructions = {
+        kind: sum(count for own, _, count in passed if own == kind) for kind in BARRIERS
+    }
+    times = {
+        kind: executed.times(kind) * _counter(full.counters, kind) / count
+        for kind, count in warp_instructions.items()
+        if full and count
+    }
+    if full is None or not times:
         return executed
-    return msgspec.structs.replace(
-        executed,
-        full=_scaled(executed, full.counters),
-        full_ctas=full.extent.ctas,
-        full_how=full.how,
-    )
+    scaled = FullBarriers(ctas=full.extent.ctas, times=times, how=full.how)
+    return msgspec.structs.replace(executed, full=scaled)
 
 
-def _passed(lines: Sequence[LineCost], kind: str) -> list[BarrierCount]:
-    return [
-        BarrierCount(kind=kind, source=line.source, warps=line.warps.bit_count(), executed=executed)
-        for line in lines
-        if (executed := _counter(line.counters, kind)) and line.warps
-    ]
+def place(source: Source | None) -> str:
+    """A line of the kernel, after the line that its function was inlined at."""
+    return source.place() if source else "-"
 
 
 def _counter(counters: dict[str, int], kind: str) -> int:
     """Reads a counter of PTX, which has each barrier of the source, else of SASS."""
     name = f"inst_executed_{kind}"
     return counters.get(f"{PTX}{name}", 0) or counters.get(f"sass__{name}", 0)
-
-
-def _scaled(executed_barriers: ExecutedBarriers, counters: dict[str, int]) -> dict[str, float]:
-    """Barriers from warp instructions: each has as many warps as in the emulated launch."""
-    scaled = {}
-    for kind in BARRIERS:
-        executed = sum(line.executed for line in executed_barriers.lines if line.kind == kind)
-        if executed:
-            scaled[kind] = executed_barriers.times(kind) * _counter(counters, kind) / executed
-    return scaled

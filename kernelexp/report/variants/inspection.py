@@ -16,11 +16,10 @@ from kernelexp.services.inspected import (
     BARRIER_OPCODES,
     access_counts,
     loop_line,
-    place,
     polls,
     repeated,
 )
-from kernelexp.services.inspection import BARRIERS, ExecutedBarriers, Inspection
+from kernelexp.services.inspection import BARRIERS, FullBarriers, Inspection, place
 from warpsim.lineinfo import Source
 from warpsim.tables import opcodes
 
@@ -243,9 +242,10 @@ def _executed(inspection: Inspection) -> Iterator[Block]:
     executed = inspection.executed
     if executed is None or not executed.lines:
         return
+    isa = inspection.arm.emulated.isa if inspection.arm.emulated else "ptx"
     groups: dict[tuple[str, str], float] = {}
     for line in executed.lines:
-        key = (BARRIERS[line.kind], place(line.source))
+        key = (BARRIERS[line.kind], line.line)
         groups[key] = groups.get(key, 0.0) + line.times
     rows = [
         (barrier, where, *_shares(times, executed.ctas, executed.tiles))
@@ -259,18 +259,19 @@ def _executed(inspection: Inspection) -> Iterator[Block]:
     ]
     yield paragraph(
         f"Barriers that a launch of size {executed.size} with {executed.ctas:,} CTAs executes "
-        f"(emulated, counted on {executed.isa.upper()}):"
+        f"(emulated, counted on {isa.upper()}):"
     )
     header = ("executed", "line", "per CTA", "per tile", "grid")
     yield table(header, rows, numbers=(2, 3, 4))
-    yield from _full(executed)
+    if executed.full:
+        yield from _full(executed.full)
 
 
-def _full(executed: ExecutedBarriers) -> Iterator[Block]:
-    for kind, times in executed.full.items():
+def _full(full: FullBarriers) -> Iterator[Block]:
+    for kind, times in full.times.items():
         yield paragraph(
-            f"Full problem: {_decimal(times)} {BARRIERS[kind]}s in {executed.full_ctas:,} CTAs, "
-            f"{_decimal(times / executed.full_ctas)} per CTA ({executed.full_how})."
+            f"Full problem: {_decimal(times)} {BARRIERS[kind]}s in {full.ctas:,} CTAs, "
+            f"{_decimal(times / full.ctas)} per CTA ({full.how})."
         )
 
 

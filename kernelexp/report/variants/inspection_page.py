@@ -8,7 +8,7 @@ from kernelexp.report.document.document import Block, Heading, paragraph, table
 from kernelexp.report.variants import inspection as one
 from kernelexp.services import inspected
 from kernelexp.services.inspected import Judged
-from kernelexp.services.inspection import BARRIERS, ExecutedBarriers, Inspection
+from kernelexp.services.inspection import BARRIERS, InspectedExecution, Inspection
 
 
 def render(inspections: Sequence[Inspection], judged: Judged, top: int) -> Iterator[Block]:
@@ -80,7 +80,7 @@ def _accesses(inspection: Inspection) -> dict[str, float]:
     }
 
 
-def _executed(executed: ExecutedBarriers) -> dict[str, float]:
+def _executed(executed: InspectedExecution) -> dict[str, float]:
     return {
         name: executed.times(kind) / executed.ctas
         for kind, name in BARRIERS.items()

@@ -9,7 +9,7 @@ import msgspec
 from kernelexp.judge.statistics import modelled as judge
 from kernelexp.model.modelled import ModelledTime, PathStep
 from kernelexp.report.document.document import Block, Cell, Heading, paragraph, table
-from kernelexp.services.inspected import place
+from kernelexp.services.inspection import place
 from kernelexp.services.modelling import ModelledVariant
 
 UNITS_SHOWN = 3

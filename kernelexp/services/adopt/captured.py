@@ -15,11 +15,10 @@ import msgspec
 
 from kernelexp.evidence.programs import captures
 from kernelexp.evidence.programs.captures import Capture
-from kernelexp.model import stored
 from kernelexp.model.errors import UsageError
 from kernelexp.project import Project
 from kernelexp.services.adopt import adopted, launched, precompiled
-from kernelexp.services.adopt.answers import Answers, LaunchShape, MapLayout
+from kernelexp.services.adopt.answers import MapLayout
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 from kernelexp.services.adopt.launched import AdoptedLaunch
 from kernelexp.services.adopt.notation import WantedLaunch
@@ -59,20 +58,10 @@ def adopt(
         if list(map(plain_name, file.symbols)).count(entry.name) > 1:  # other instances
             entry = msgspec.structs.replace(entry, name=capture.symbol)
         entry, arrays = launched.find_arrays(entry, launch)
-        place = compiled.folder
-        answers = Answers(
-            launches=(_shape(entry, capture),),
-            shapes={item.name: (str(launched.element_count(entry, item)),) for item in arrays},
-            values=dict(launched.passed_values(entry, launch)),
-            before={item.name: stored.store(place, item.before) for item in arrays},
-            after={
-                item.name: stored.store(place, item.after)
-                for item in arrays
-                if item.before != item.after
-            },
-            raw=dict(_raw(entry, capture)),
-            maps=maps,
-        )
+        before = {item.name: item.before for item in arrays}
+        after = {item.name: item.after for item in arrays if item.before != item.after}
+        answers = launched.known(compiled.folder, entry, launch, arrays, before, after)
+        answers = msgspec.structs.replace(answers, raw=dict(_raw(entry, capture)), maps=maps)
     title = f"{full_name(capture.symbol)}, launch {capture.launch}, captured on {capture.device}"
     compiled = msgspec.structs.replace(compiled, entries=(entry,), title=title)
     return AdoptedLaunch(compiled=compiled, answers=answers, flags=())
@@ -111,15 +100,6 @@ def _launch(folder: Path, capture: Capture) -> CapturedLaunch:
             Region(address=region.address, before=before, after=after)
             for region, (before, after) in zip(capture.regions, contents, strict=True)
         ),
-    )
-
-
-def _shape(entry: KernelEntry, capture: Capture) -> LaunchShape:
-    return LaunchShape(
-        block=capture.block,
-        grid=tuple(map(str, capture.grid)),
-        cluster=tuple(map(str, capture.cluster)) if capture.cluster != (1, 1, 1) else (),
-        smem=str(capture.shared or ""),
     )
 
 

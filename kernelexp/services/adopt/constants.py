@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from kernelexp.evidence import build
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.model.variant import Variant
-from kernelexp.services.adopt import adopted, jobs
+from kernelexp.services.adopt import adopted, jobs, structures
 from kernelexp.services.adopt import answers as answering
 from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.answers import Answers, LaunchShape
 from kernelexp.services.adopt.expressions import names_in
 from kernelexp.services.adopt.notation import parse_block, spelled
-from kernelexp.services.adopt.structures import LIMIT_S
-from kernelexp.system.process import processes
 from kernelexp.system.process.processes import TimedOut
 from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import full_name
@@ -111,12 +107,8 @@ def _evaluate(
     try:
         source.write_text(text, "utf-8")
         place = source.relative_to(root).as_posix()
-        (plan,) = build.make_plans(root, [msgspec.structs.replace(variant, source=place)], tools)
-        with tempfile.TemporaryDirectory(dir=root / build.CACHE) as folder:
-            ptx, env = Path(folder) / "values.ptx", {"TMPDIR": folder}
-            argv = [*plan.command, "-ptx", "-o", str(ptx)]
-            processes.run(argv, cwd=root, env=env, timeout_s=LIMIT_S)
-            text = ptx.read_text("utf-8") if ptx.is_file() else ""
+        own_variant = msgspec.structs.replace(variant, source=place)
+        text = structures.compiled("ptx", root, own_variant, tools).decode()
     finally:
         source.unlink(missing_ok=True)
     return {names[int(match[1])]: int(match[2] or 0) for match in _VALUE.finditer(text)}

@@ -371,9 +371,7 @@ def _nearby(copy: SourceCopy, include: str) -> str:
     inside = (Path(folder) / name for folder, _, names in os.walk(top) for name in names)
     files = islice(inside, LOOKED_THROUGH)
     generator = (path for path in files if path.as_posix().endswith(f"/{wanted}"))
-    nearest = min(generator, key=lambda path: len(_between(source.parent, path)), default=None)
+    nearest = min(
+        generator, key=lambda path: len(os.path.relpath(path, source.parent)), default=None
+    )
     return str(nearest).removesuffix(f"/{wanted}") if nearest else ""
-
-
-def _between(folder: Path, path: Path) -> str:
-    return os.path.relpath(path, folder)

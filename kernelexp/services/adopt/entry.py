@@ -349,22 +349,30 @@ def _types(signature: str) -> list[str]:
     """The types in a demangled signature; none where the name was not mangled."""
     if not signature.endswith(")"):
         return []
-    level, place = 0, len(signature)
-    while place:
-        place -= 1
-        level += (signature[place] == ")") - (signature[place] == "(")
-        if level == 0:
-            break
-    inside = signature[place + 1 : -1]
-    parts, level, part = [], 0, ""
-    for character in inside:
-        level += (character in "(<") - (character in ")>")
-        if character == "," and level == 0:
-            parts.append(part)
-            part = ""
+    inside = signature[opening(signature) + 1 : -1]
+    return [item.strip() for item in split(inside, "(<", ")>") if item.strip()]
+
+
+def split(text: str, opened: str = "([{", closed: str = ")]}") -> list[str]:
+    """The parts between commas that none of these brackets encloses."""
+    parts, level = [""], 0
+    for letter in text:
+        level += (letter in opened) - (letter in closed)
+        if letter == "," and level == 0:
+            parts.append("")
         else:
-            part += character
-    return [item.strip() for item in (*parts, part) if item.strip()]
+            parts[-1] += letter
+    return parts
+
+
+def opening(text: str) -> int:
+    """Finds the parenthesis that the last character of a text closes."""
+    level = 0
+    for place in reversed(range(len(text))):
+        level += (text[place] == ")") - (text[place] == "(")
+        if level == 0:
+            return place
+    return 0
 
 
 def _type_of(text: str) -> str:

@@ -40,11 +40,12 @@ def _merged(before: KernelParameter, value: KernelParameter) -> KernelParameter:
 
 def passed(entries: Sequence[KernelEntry]) -> list[str]:
     """The expressions that launches pass for scalars."""
-    every = (value for entry in entries for value in _flat(entry.parameters))
+    every = (value for entry in entries for value in flat(entry.parameters))
     return [value.passed for value in every if value.passed]
 
 
-def _flat(parameters: Sequence[KernelParameter]) -> Iterator[KernelParameter]:
+def flat(parameters: Sequence[KernelParameter]) -> Iterator[KernelParameter]:
+    """Parameters, those that are structures as their members."""
     for parameter in parameters:
         yield from parameter.members or (parameter,)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 import msgspec
 
 from kernelexp.model.errors import UsageError, join
-from kernelexp.project import Project, editing
+from kernelexp.project import Project, editing, load
 from kernelexp.services.adopt import adopted, jobs
 from kernelexp.services.adopt import answers as answering
 from kernelexp.services.adopt.adopted import Compiled
@@ -349,11 +348,5 @@ def experiments(project: Project, launch: AdoptedLaunch) -> Iterator[str]:
                 "hypothesis": f"Is {name}={value} faster than {name}={axis.default}? Why?",
             }
             editing.add(project, identity, experiment)
-            project = _reloaded(project)
+            project = load(project.root)
             yield identity
-
-
-def _reloaded(project: Project) -> Project:
-    from kernelexp.project import load
-
-    return load(Path(project.root))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -17,7 +17,7 @@ from kernelexp.model import stored
 from kernelexp.model.errors import UsageError, join
 from kernelexp.project import Project
 from kernelexp.services import execution
-from kernelexp.services.adopt import adopted, copying, service
+from kernelexp.services.adopt import adopted, copying, jobs, service
 from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.answers import Answers, LaunchShape
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
@@ -99,24 +99,35 @@ def adopt(
         entry, arrays = find_arrays(entry, launch)
         raw = dict(_raw(entry, launch))
         before, after = _contents(entry, launch, arrays, request.limit)
-        folder = compiled.folder
-        shape = LaunchShape(
-            block=launch.block,
-            grid=tuple(map(str, launch.grid)),
-            cluster=tuple(map(str, launch.cluster)) if launch.cluster != (1, 1, 1) else (),
-            smem=str(launch.dynamic_smem_bytes or ""),
-        )
-        answers = Answers(
-            launches=(shape,),
-            shapes={array.name: (str(element_count(entry, array)),) for array in arrays},
-            values=dict(passed_values(entry, launch)),
-            before={key: stored.store(folder, content) for key, content in before.items()},
-            after={key: stored.store(folder, content) for key, content in after.items()},
-            raw=raw,
-        )
+        answers = known(compiled.folder, entry, launch, arrays, before, after)
+        answers = msgspec.structs.replace(answers, raw=raw)
     title = f"{spelled} of {Path(compiled.origin).name}, launch {launch.launch}"
     compiled = msgspec.structs.replace(compiled, entries=(entry,), title=title)
     return AdoptedLaunch(compiled=compiled, answers=answers, flags=flags)
+
+
+def known(
+    folder: Path,
+    entry: KernelEntry,
+    launch: CapturedLaunch,
+    arrays: Sequence[LaunchedArray],
+    before: Mapping[str, bytes],
+    after: Mapping[str, bytes],
+) -> Answers:
+    """What a launch says by itself; what arrays hold before and after it is kept in the folder."""
+    shape = LaunchShape(
+        block=launch.block,
+        grid=tuple(map(str, launch.grid)),
+        cluster=tuple(map(str, launch.cluster)) if launch.cluster != (1, 1, 1) else (),
+        smem=str(launch.dynamic_smem_bytes or ""),
+    )
+    return Answers(
+        launches=(shape,),
+        shapes={array.name: (str(element_count(entry, array)),) for array in arrays},
+        values=dict(passed_values(entry, launch)),
+        before={name: stored.store(folder, content) for name, content in before.items()},
+        after={name: stored.store(folder, content) for name, content in after.items()},
+    )
 
 
 def _instance(spelled: str) -> str:
@@ -233,7 +244,7 @@ def _array(
     assert region is not None
     same = [
         parameter
-        for parameter in _all(entry)
+        for parameter in jobs.flat(entry.parameters)
         if names[address] in (parameter.name, parameter.alias)
     ]
     end = min([region.end, *(name for name in names if address < name)])
@@ -249,12 +260,6 @@ def _array(
         read=any(kernel_parameter.read for kernel_parameter in same),
         written=any(kernel_parameter.written for kernel_parameter in same) or before != after,
     )
-
-
-def _all(entry: KernelEntry) -> Iterator[KernelParameter]:
-    """Parameters and members, aliases too."""
-    for parameter in entry.parameters:
-        yield from parameter.members or (parameter,)
 
 
 def _element(parameter: KernelParameter) -> int:

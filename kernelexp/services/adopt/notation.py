@@ -11,7 +11,7 @@ import msgspec
 from kernelexp.model.errors import UsageError
 from kernelexp.services.adopt import expressions
 from kernelexp.services.adopt.answers import LaunchShape
-from kernelexp.services.adopt.entry import ELEMENTS, bare, python_name, three
+from kernelexp.services.adopt.entry import ELEMENTS, bare, opening, python_name, split, three
 from warpsim.dtypes import SIZES
 from warpsim.launch import Dim3
 
@@ -43,7 +43,7 @@ def parse(text: str) -> WantedLaunch:
     head, opened, rest = text.partition("<<<")
     if (signature := head.strip()).startswith("void "):  # as the compiler prints an instance
         closes = signature.endswith(")")
-        head = signature[len("void ") : _opening(signature) if closes else None]
+        head = signature[len("void ") : opening(signature) if closes else None]
     shape, arguments = LaunchShape(), ""
     if opened:
         inside, closed, rest = rest.partition(">>>")
@@ -52,7 +52,7 @@ def parse(text: str) -> WantedLaunch:
         shape = _shape(inside)
         arguments = rest.strip()
     elif head.rstrip().endswith(")"):
-        place = _opening(head.rstrip())
+        place = opening(head.rstrip())
         head, arguments = head[:place], head[place:].strip()
     if arguments and not re.fullmatch(r"\(.*\);?", arguments, re.S):
         raise UsageError(f"--entry {text!r} should be as in 'scan<64><<<n/256, 256>>>(x, y, n)'.")
@@ -143,7 +143,7 @@ def spelled(name: str) -> str:
 def _extents(text: str) -> str:
     """`dim3(16, 16)` and `(16, 16)` as 16, 16; an expression stays as it is."""
     stripped = text.strip().removeprefix("dim3").strip()
-    whole = stripped.startswith("(") and _opening(stripped) == 0
+    whole = stripped.startswith("(") and opening(stripped) == 0
     return stripped[1:-1] if whole else stripped
 
 
@@ -162,25 +162,3 @@ def _argument(text: str, argument: str) -> str:
         return argument.rstrip("f")
     (only,) = expressions.parse_expressions(argument)
     return only
-
-
-def split(text: str) -> list[str]:
-    """The parts between commas that no bracket encloses."""
-    parts, level = [""], 0
-    for letter in text:
-        level += (letter in "([{") - (letter in ")]}")
-        if letter == "," and level == 0:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return parts
-
-
-def _opening(text: str) -> int:
-    """Finds the parenthesis that the last character of a text closes."""
-    level = 0
-    for place in reversed(range(len(text))):
-        level += (text[place] == ")") - (text[place] == "(")
-        if level == 0:
-            return place
-    return 0

@@ -50,8 +50,7 @@ def read(path: Path) -> File:
         raise UsageError(f"{path} can't be read: {error.strerror}.") from None
     if form_of(path.name) == "ptx":
         text = content.decode("utf-8", "replace")
-        symbols = tuple(re.findall(r"\.entry\s+([\w$.]+)", text))
-        target = _TARGET.search(text)
+        symbols, target = tuple(jobs.symbols(text)), _TARGET.search(text)
         file = File(path=path, content=content, symbols=symbols, target=target[1] if target else "")
     else:
         file = _read_cubin(path, content)

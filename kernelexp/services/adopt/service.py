@@ -25,7 +25,6 @@ from kernelexp.services.adopt import (
     copying,
     draft,
     jobs,
-    notation,
     structures,
 )
 from kernelexp.services.adopt import entry as entries
@@ -103,7 +102,7 @@ def choose(
 def _arguments(entry: str) -> list[str]:
     """Returns the arguments of a template, as they are written."""
     inside = entry.partition("<")[2].rpartition(">")[0]
-    return [part.strip() for part in notation.split(inside)]
+    return [part.strip() for part in entries.split(inside)]
 
 
 def _defines(text: str, name: str) -> bool:

@@ -9,7 +9,7 @@ import io
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from kernelexp.evidence import build
 from kernelexp.model.errors import EnvironmentFault
@@ -31,15 +31,26 @@ def members(
 ) -> dict[int, tuple[Member, ...]]:
     """Returns the members of an entry's struct parameters, by place; empty where the compiler does
     not tell."""
+    try:
+        cubin = compiled("cubin", root, variant, tools, "-G")
+    except (EnvironmentFault, TimedOut):
+        return {}
+    return read(cubin, symbol) if cubin else {}
+
+
+def compiled(
+    kind: Literal["ptx", "cubin"], root: Path, variant: Variant, tools: Toolchain, *flags: str
+) -> bytes:
+    """What the compiler makes of a variant with these flags; empty where it refuses.
+
+    Raises EnvironmentFault, TimedOut.
+    """
     (plan,) = build.make_plans(root, [variant], tools)
-    argv = [*(item for item in plan.command if item != "-lineinfo"), "-G", "-cubin"]
+    argv = [*(item for item in plan.command if item != "-lineinfo"), *flags, f"-{kind}", "-o"]
     with tempfile.TemporaryDirectory(dir=root / build.CACHE) as folder:
-        cubin, env = Path(folder) / "debug.cubin", {"TMPDIR": folder}
-        try:
-            processes.run([*argv, "-o", str(cubin)], cwd=root, env=env, timeout_s=LIMIT_S)
-        except (EnvironmentFault, TimedOut):
-            return {}
-        return read(cubin.read_bytes(), symbol) if cubin.is_file() else {}
+        made = Path(folder) / f"made.{kind}"
+        processes.run([*argv, str(made)], cwd=root, env={"TMPDIR": folder}, timeout_s=LIMIT_S)
+        return made.read_bytes() if made.is_file() else b""
 
 
 def read(cubin: bytes, symbol: str) -> dict[int, tuple[Member, ...]]:

@@ -113,7 +113,7 @@ def judge(subject: GatedVariant, committed: Committed) -> Iterator[GateFinding]:
             emulated_evidence = _taken(name, subject.arm)
             if emulated_evidence and emulated_evidence.unsupported:
                 why = f"could not be emulated: {emulated_evidence.unsupported}"
-                yield _finding(subject, f"{name}: {text}", "unchecked", why)
+                yield finding(subject, f"{name}: {text}", "unchecked", why)
             elif emulated_evidence and emulated_evidence.finished:
                 yield _counter(subject, name, text, committed)
 
@@ -124,7 +124,8 @@ def _is_left_out(subject: GatedVariant) -> bool:
     return arm.emulated is None and arm.refused is None and not needs_execution(subject.gates)
 
 
-def _finding(subject: GatedVariant, gate: str, outcome: Outcome, sentence: str) -> GateFinding:
+def finding(subject: GatedVariant, gate: str, outcome: Outcome, sentence: str) -> GateFinding:
+    """Returns a finding on a gate of a variant."""
     return GateFinding(
         variant=subject.label,
         gate=gate,
@@ -141,24 +142,24 @@ def _executed(subject: GatedVariant, gate: Gate) -> GateFinding:
     wrong = arm.refused is not None and arm.refused.status in WRONG
     if arm.build is None or (arm.refused and not wrong):
         why = arm.refused.sentence if arm.refused else "it is not built."
-        return _finding(subject, name, "unchecked", f"could not be executed: {why}")
+        return finding(subject, name, "unchecked", f"could not be executed: {why}")
     if arm.emulated is None or arm.emulated.unsupported:
         why = arm.emulated.unsupported if arm.emulated else "it was not executed"
-        return _finding(subject, name, "unchecked", f"could not be emulated: {why}")
+        return finding(subject, name, "unchecked", f"could not be emulated: {why}")
     if wrong == (wanted == "incorrect"):
-        return _finding(subject, name, "same", arm.refused.sentence if arm.refused else "")
+        return finding(subject, name, "same", arm.refused.sentence if arm.refused else "")
     if arm.refused:
-        return _finding(subject, name, "wrong", f"{arm.refused.status}: {arm.refused.sentence}")
+        return finding(subject, name, "wrong", f"{arm.refused.status}: {arm.refused.sentence}")
     sentence = (
         "its result is right and nothing is found wrong with it: correct the kernel or the gate."
     )
-    return _finding(subject, name, "missed", sentence)
+    return finding(subject, name, "missed", sentence)
 
 
 def _instructions(subject: GatedVariant, text: str, committed: Committed) -> GateFinding:
     result = condition.parse(text)
     if subject.counts is None:
-        return _finding(subject, text, "unchecked", "its SASS could not be read.")
+        return finding(subject, text, "unchecked", "its SASS could not be read.")
     before: InstructionCounts | None = None
     if result.expectation.basis != "value":
         was = committed.get(_name(text))
@@ -167,7 +168,7 @@ def _instructions(subject: GatedVariant, text: str, committed: Committed) -> Gat
         before = InstructionCounts(every={result.pattern: was}, in_loops={result.pattern: was})
     (judged,) = instruction_expectations(subject.counts, [text], before)
     if judged.result == "met":
-        return _finding(subject, text, "same", "")
+        return finding(subject, text, "same", "")
     return _missed(subject, text, judged.actual, judged.before, judged.sentence)
 
 
@@ -175,31 +176,31 @@ def _counter(subject: GatedVariant, name: str, text: str, committed: Committed) 
     wanted, gate = expectation.parse(text), f"{name}: {text}"
     now, was = _counted(name, subject.arm), committed.get(name)
     if now is None:
-        return _finding(subject, gate, "missed", "no emulation counts anything of this name.")
+        return finding(subject, gate, "missed", "no emulation counts anything of this name.")
     if wanted.basis == "value":
         met = wanted.is_met(now)
-        return _finding(subject, gate, "same", "") if met else _missed(subject, gate, now, None, "")
+        return finding(subject, gate, "same", "") if met else _missed(subject, gate, now, None, "")
     if not isinstance(was, int):
         return _missing(subject, gate)
     if wanted.basis == "change" and not was:
         sentence = "the baseline's is 0, of which there is no percentage; expect a difference."
-        return _finding(subject, gate, "missed", sentence)
+        return finding(subject, gate, "missed", sentence)
     if wanted.is_met((now - was) / was if wanted.basis == "change" else now - was):
-        return _finding(subject, gate, "same", "")
+        return finding(subject, gate, "same", "")
     return _missed(subject, gate, now, was, "")
 
 
 def _missing(subject: GatedVariant, gate: str) -> GateFinding:
-    return _finding(subject, gate, "new", f"the baseline has no such figure; run `{UPDATE}`.")
+    return finding(subject, gate, "new", f"the baseline has no such figure; run `{UPDATE}`.")
 
 
 def _missed(subject: GatedVariant, gate: str, now: int, was: int | None, by: str) -> GateFinding:
     """A condition that is not met; what may be a gain says how to lock it in."""
     if was is None:
-        return _finding(subject, gate, "missed", f"there are {now:,}{f', {by}' if by else ''}.")
+        return finding(subject, gate, "missed", f"there are {now:,}{f', {by}' if by else ''}.")
     if now < was:
-        return _finding(subject, gate, "better", f"{was:,} -> {now:,}; lock it in with `{UPDATE}`.")
-    return _finding(subject, gate, "missed", f"{was:,} -> {now:,}{f', {by}' if by else ''}.")
+        return finding(subject, gate, "better", f"{was:,} -> {now:,}; lock it in with `{UPDATE}`.")
+    return finding(subject, gate, "missed", f"{was:,} -> {now:,}{f', {by}' if by else ''}.")
 
 
 def _counted(name: str, arm: Arm) -> int | None:

@@ -46,46 +46,36 @@ def judge(
     required: bool,
 ) -> GateFinding:
     """Whether a variant is as fast as the baseline's own code, timed in the same processes."""
-
-    def finding(outcome: gates.Outcome, sentence: str) -> GateFinding:
-        return GateFinding(
-            variant=subject.label,
-            gate=TIMED,
-            outcome=outcome,
-            sentence=sentence,
-            source=subject.arm.source,
-        )
-
-    if committed.get(SASS) == digest(project.root, subject.arm):
-        return finding("same", "the same code as the baseline's: there is nothing to time.")
-    if SASS not in committed:
-        return finding("new", f"the baseline does not have its code; run `{UPDATE}`.")
-    if subject.arm.refused:
-        return finding("unchecked", f"is not timed: {subject.arm.refused.sentence}")
     try:
-        outcome, sentence = _time(
-            project, variant, subject.arm, str(committed[SASS]), session, measuring, required
+        outcome, sentence = _weigh(
+            project, variant, subject.arm, committed, session, measuring, required
         )
     except KernelexpError as error:
-        return finding("unchecked", f"could not be timed: {error}")
-    return finding(outcome, sentence)
+        outcome, sentence = "unchecked", f"could not be timed: {error}"
+    return conditions.finding(subject, TIMED, outcome, sentence)
 
 
-def _time(
+def _weigh(
     project: Project,
     variant: Variant,
     arm: Arm,
-    committed: str,
+    committed: Committed,
     session: Session,
     measuring: Measuring,
     required: bool,
 ) -> tuple[gates.Outcome, str]:
     """The arm against what the commit built that wrote its digest to the baseline."""
+    if committed.get(SASS) == digest(project.root, arm):
+        return "same", "the same code as the baseline's: there is nothing to time."
+    if SASS not in committed:
+        return "new", f"the baseline does not have its code; run `{UPDATE}`."
+    if arm.refused:
+        return "unchecked", f"is not timed: {arm.refused.sentence}"
     gpus = session.executor.gpus().of(arm.arch)
     if not gpus.devices:
         missing: gates.Outcome = "unchecked" if required else "skipped"
         return missing, f"its code has changed, and it is not timed: {gpus.why_none}"
-    commit = revisions.last_change(project.root, FILE, committed)
+    commit = revisions.last_change(project.root, FILE, str(committed[SASS]))
     if commit is None:
         return "unchecked", f"no commit has its line of {FILE}: commit that file."
     if revisions.is_boundary(project.root, commit):
@@ -180,13 +170,8 @@ def judge_drift(subject: GatedVariant, drifting: Drifting, margin: float) -> Gat
         f"{slower:.1f}% slower than its fastest of {drifting.drift.records} records "
         f"on {drifting.device}: {steps}. Accept it with `{UPDATE}`."
     )
-    return GateFinding(
-        variant=subject.label,
-        gate=DRIFT,
-        outcome="worse" if drifted else "same",
-        sentence=sentence if drifted else "",
-        source=subject.arm.source,
-    )
+    outcome: gates.Outcome = "worse" if drifted else "same"
+    return conditions.finding(subject, DRIFT, outcome, sentence if drifted else "")
 
 
 def _accepted_up_to(baseline: Baseline | None, label: str) -> str:

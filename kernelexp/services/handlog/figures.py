@@ -34,6 +34,23 @@ def parse(text: str) -> PublishedResult:
     )
 
 
+def of_row(
+    time: tuple[str, str] | None, rate: tuple[str, str] | None, registers: str | None
+) -> PublishedResult:
+    """The figures of a row: its time with the unit of the column, its rate with the heading of the
+    column, its registers; None where there is no such column."""
+    ms, upper, about = cell(*time) if time else (None, None, False)
+    tflops, other = rate_cell(*rate) if rate else (None, False)
+    used = cell(registers, "")[0] if registers is not None else None
+    return PublishedResult(
+        time_ms=ms,
+        time_ms_to=upper,
+        tflops=tflops,
+        registers=int(used) if used is not None else None,
+        approximate=about or other,
+    )
+
+
 def cell(text: str, unit: str) -> tuple[float | None, float | None, bool]:
     """A cell's number, the upper end of a range, and whether it is approximate; a time in ms."""
     match = _CELL.match(text)

@@ -142,20 +142,11 @@ def _notes(table: LogTable, row: Sequence[str], notes: int | None) -> str:
 
 def _row_figures(table: LogTable, row: Sequence[str]) -> PublishedResult:
     time, rate, used = _column(table, "time"), _column(table, *_RATES), _column(table, "reg")
-    ms = upper = tflops = None
-    about = other = False
-    if time is not None:
-        unit = re.search(r"\(([^)]*)\)", table.header[time])
-        ms, upper, about = figures.cell(row[time], unit[1] if unit else "ms")
-    if rate is not None:
-        tflops, other = figures.rate_cell(row[rate], table.header[rate])
-    registers = figures.cell(row[used], "")[0] if used is not None else None
-    return PublishedResult(
-        time_ms=ms,
-        time_ms_to=upper,
-        tflops=tflops,
-        registers=int(registers) if registers is not None else None,
-        approximate=about or other,
+    unit = re.search(r"\(([^)]*)\)", table.header[time]) if time is not None else None
+    return figures.of_row(
+        None if time is None else (row[time], unit[1] if unit else "ms"),
+        None if rate is None else (row[rate], table.header[rate]),
+        None if used is None else row[used],
     )
 
 

@@ -81,17 +81,14 @@ def read(
                 f"--column {role}={heading}: there is no such column{suggest(heading, every)}."
             )
     tables = [item for item in tables if all(_has(item[0].header, x) for x in named.values())]
-    for table, section in tables:
-        columns = _columns(table, named)
+    known = [(table, section, _columns(table, named)) for table, section in tables]
+    for table, section, columns in known:
         if "time" in columns or "tflops" in columns:
-            doubts = _without_unit(table, columns, named, section.line)
-            return list(_rows(table, columns, section.line, doubts)), doubts
+            return _read(table, section, columns, named)
     for table, section in tables:
-        result = ask and ask("time", table.header)
-        if result:
-            columns = _columns(table, {**named, "time": result})
-            doubts = _without_unit(table, columns, named, section.line)
-            return list(_rows(table, columns, section.line, doubts)), doubts
+        if chosen := ask and ask("time", table.header):
+            columns = _columns(table, {**named, "time": chosen})
+            return _read(table, section, columns, named)
     if tables:
         headings = join([head for head in tables[0][0].header if head])
         raise UsageError(
@@ -99,6 +96,13 @@ def read(
             f"time=HEADING, or with tflops=HEADING where it has rates; there are {headings}."
         )
     return [], []
+
+
+def _read(
+    table: LogTable, section: LogSection, columns: Mapping[Role, int], named: Mapping[Role, str]
+) -> tuple[list[Read], list[str]]:
+    doubts = _without_unit(table, columns, named, section.line)
+    return list(_rows(table, columns, section.line, doubts)), doubts
 
 
 def _without_unit(
@@ -215,20 +219,12 @@ def _name(text: str, number: int, taken: set[str]) -> str:
 def _figures(
     table: LogTable, cells: Mapping[Role, str], columns: Mapping[Role, int]
 ) -> PublishedResult:
-    ms = upper = rate = None
-    about = other = False
-    if "time" in cells:
-        unit = _UNIT.search(table.header[columns["time"]])
-        ms, upper, about = figures.cell(cells["time"], unit[1].lower() if unit else "ms")
-    if "tflops" in cells:
-        rate, other = figures.rate_cell(cells["tflops"], table.header[columns["tflops"]])
-    registers = figures.cell(cells["registers"], "")[0] if "registers" in cells else None
-    return PublishedResult(
-        time_ms=ms,
-        time_ms_to=upper,
-        tflops=rate,
-        registers=int(registers) if registers is not None else None,
-        approximate=about or other,
+    heads = {role: table.header[place] for role, place in columns.items()}
+    unit = _UNIT.search(heads.get("time", ""))
+    return figures.of_row(
+        (cells["time"], unit[1].lower() if unit else "ms") if "time" in cells else None,
+        (cells["tflops"], heads["tflops"]) if "tflops" in cells else None,
+        cells.get("registers"),
     )
 
 

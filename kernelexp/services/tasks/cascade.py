@@ -48,9 +48,7 @@ from warpsim.schedule import Schedule, first_schedules
 LARGEST = 64
 """A size of a problem that the emulator is given, unless more is asked for."""
 LIMIT_S = 600.0
-INSTRUCTIONS = 200_000_000
 KNOWN = "assessments"
-_ARCH = "sm_90a"
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):

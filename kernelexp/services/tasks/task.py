@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -104,12 +104,12 @@ def shrink(value: int, largest: int) -> int:
     return largest - 1 if value % 2 else largest
 
 
-def shrink_all(values: dict[str, Any], largest: int, keep: Sequence[str] = ()) -> TaskCase:
+def shrink_all(values: dict[str, Any], largest: int) -> TaskCase:
     """A case of these parameters, whose name spells them."""
     smaller = {
         name: shrink(value, largest)
         for name, value in values.items()
-        if isinstance(value, int) and not isinstance(value, bool) and name not in keep
+        if isinstance(value, int) and not isinstance(value, bool)
     }
     reduced = {
         name: (values[name], value) for name, value in smaller.items() if value != values[name]

@@ -25,9 +25,7 @@ class Errors(msgspec.Struct, kw_only=True):
     elements: int = 0
 
 
-def disagreement(
-    expected: Any, actual: Any, rtol: float, atol: float, errors: Errors, *, dtypes: bool = True
-) -> str:
+def disagreement(expected: Any, actual: Any, rtol: float, atol: float, errors: Errors) -> str:
     """The first difference in a sentence; empty where all of it agrees.
 
     A NaN agrees with a NaN only, an infinity with the same one only, so that neither can hide in a
@@ -37,7 +35,7 @@ def disagreement(
     if len(wanted) != len(given):
         return f"{len(given)} values came back where the reference gives {len(wanted)}."
     for (name, one), (_, other) in zip(wanted, given, strict=True):
-        sentence = _of_values(name, one, other, rtol, atol, errors, dtypes)
+        sentence = _of_values(name, one, other, rtol, atol, errors)
         if sentence:
             return sentence
     return ""
@@ -54,9 +52,7 @@ def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name or "the result", value
 
 
-def _of_values(
-    name: str, one: Any, other: Any, rtol: float, atol: float, errors: Errors, dtypes: bool
-) -> str:
+def _of_values(name: str, one: Any, other: Any, rtol: float, atol: float, errors: Errors) -> str:
     import torch
 
     if not isinstance(one, torch.Tensor):
@@ -65,7 +61,7 @@ def _of_values(
         return f"{name} is not a tensor but {type(other).__name__}."
     if one.shape != other.shape:
         return f"{name} has shape {tuple(other.shape)}; the reference has {tuple(one.shape)}."
-    if dtypes and one.dtype != other.dtype:
+    if one.dtype != other.dtype:
         return f"{name} has type {_word(other.dtype)}; the reference has {_word(one.dtype)}."
     return _of_elements(name, one, other, rtol, atol, errors)
 
