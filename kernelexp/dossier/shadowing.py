@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import filecmp
+import functools
 import importlib.machinery
 import os
 import re
@@ -27,12 +28,13 @@ _LONGEST = 8 << 20
 
 
 class Shadows:
-    """Files that shadow others in a project as it is now; each file is read once."""
+    """Files that shadow others in a project as it is now; each file is looked at once."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._included: dict[str, tuple[tuple[str, bool], ...]] = {}
         self._modules: dict[str, dict[str, str]] = {}
+        self._there: dict[str, bool] = {}
 
     def of(self, read: Iterable[str]) -> Iterator[tuple[str, str]]:
         """The new file and what it would be taken for, of a record that read these."""
@@ -47,7 +49,7 @@ class Shadows:
         self, path: str, name: str, quoted: bool, known: set[str]
     ) -> Iterator[tuple[str, str]]:
         own = any(item.endswith(f"/{name}") for item in known)
-        if not own and not (HEADERS / name).is_file():
+        if not own and not _is_header(name):
             return
         beside = os.path.normpath(os.path.join(os.path.dirname(path), name))
         if quoted and beside not in known and self._is_there(beside):
@@ -104,7 +106,16 @@ class Shadows:
         return file.read_bytes()
 
     def _is_there(self, path: str) -> bool:
-        return ownfiles.is_own(self._root, path) and os.path.isfile(self._root / path)
+        if path not in self._there:
+            own = ownfiles.is_own(self._root, path)
+            self._there[path] = own and os.path.isfile(self._root / path)
+        return self._there[path]
+
+
+@functools.cache
+def _is_header(name: str) -> bool:
+    """Whether the package has a header of this name."""
+    return (HEADERS / name).is_file()
 
 
 _SUFFIXES = tuple(importlib.machinery.all_suffixes())

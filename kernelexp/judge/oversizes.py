@@ -146,6 +146,14 @@ def varied(results: Sequence[SizeResult]) -> str:
     return names[0] if len(values) == len(results) > 1 and min(values) > 0 else ""
 
 
+def ordered(results: Sequence[SizeResult]) -> list[SizeResult]:
+    """The sizes by the one parameter in which they differ, else as they were listed."""
+    parameter = varied(results) if results else ""
+    if not parameter:
+        return list(results)
+    return sorted(results, key=lambda result: result.parameters[parameter])
+
+
 def _meeting(
     one: SizeResult, other: SizeResult, parameter: str, was: str, now: str
 ) -> float | None:

@@ -27,6 +27,7 @@ def _repository(root: Path) -> Path:
     return root
 
 
+@functools.lru_cache(maxsize=4096)
 def is_own(root: Path, name: str) -> bool:
     """Whether a path from the root names a file of the project or of its repository.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kernelexp.judge import oversizes
 from kernelexp.model.axes import spell_point
-from kernelexp.model.record import Record, SizeResult, own_axes
+from kernelexp.model.record import Record, own_axes
 from kernelexp.report.charts.chart import Band, ChartAxis, Mark, Plot, Series
 from kernelexp.report.document import figures
 
@@ -14,18 +14,10 @@ _MOST = 4
 """Candidates that are told apart in one chart."""
 
 
-def ordered(record: Record) -> list[SizeResult]:
-    """The sizes by the one parameter in which they differ, else as they were listed."""
-    parameter = oversizes.varied(record.sizes) if record.sizes else ""
-    if not parameter:
-        return list(record.sizes)
-    return sorted(record.sizes, key=lambda size_result: size_result.parameters[parameter])
-
-
 def plots(record: Record) -> Iterator[Plot]:
     """The change at each size; nothing where one size was timed. Of many candidates, those that are
     the best somewhere."""
-    results = ordered(record)
+    results = oversizes.ordered(record.sizes)
     names = list(record.names[1:])
     if len(names) > _MOST:
         names = list(dict.fromkeys(filter(None, map(oversizes.best, results))))[:_MOST]

@@ -14,7 +14,6 @@ from kernelexp.model import sizes
 from kernelexp.model.axes import AxisValue, Point, spell, spell_point
 from kernelexp.model.errors import UsageError
 from kernelexp.model.record import Record, SizeResult
-from kernelexp.report.charts.sizes import ordered
 
 _CPP = (".h", ".hpp", ".hh", ".cuh", ".inl")
 
@@ -45,7 +44,7 @@ def of_record(record: Record) -> Dispatch:
     """Builds the table from the record of the last size of a run."""
     arms = dict(zip(record.names, record.arms, strict=True))
     choices = []
-    for size_result in ordered(record):
+    for size_result in oversizes.ordered(record.sizes):
         name = oversizes.best(size_result)
         if name is None:
             why = next(iter(size_result.verdicts.values())).sentence

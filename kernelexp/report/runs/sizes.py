@@ -11,8 +11,6 @@ from kernelexp.model.axes import spell_point
 from kernelexp.model.measurement import BASELINE
 from kernelexp.model.names import is_sweep
 from kernelexp.model.record import Record, SizeResult, own_axes
-from kernelexp.report.charts import sizes as chart
-from kernelexp.report.charts import text
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Span, paragraph, status, table
 
@@ -21,7 +19,7 @@ _SIDE_BY_SIDE = 4
 
 def render(record: Record, charts: bool = True) -> Iterator[Block]:
     """Nothing where one size was timed; what follows on the page is of the last."""
-    results = chart.ordered(record)
+    results = oversizes.ordered(record.sizes)
     if not results:
         return
     few = len(record.candidates) <= _SIDE_BY_SIDE and not is_sweep(record.experiment)
@@ -31,7 +29,9 @@ def render(record: Record, charts: bool = True) -> Iterator[Block]:
             why = next(iter(result.verdicts.values())).sentence
             yield paragraph(f"Size {result.size}: {why}", style="warn")
     if charts:
-        yield from text.render(list(chart.plots(record)))
+        from kernelexp.report.charts import sizes, text  # most runs are of one size
+
+        yield from text.render(list(sizes.plots(record)))
     crossed = list(oversizes.crossovers(record.sizes))
     for crossover in crossed:
         yield paragraph(Span("Crossover: ", "strong"), _crossover(record, crossover))
@@ -107,7 +107,7 @@ def _best(record: Record, results: list[SizeResult]) -> Block:
 
 def best_of(record: Record) -> Iterator[tuple[str, str, str]]:
     """Size, time with its unit and variant of the best at each size that was timed."""
-    for result in chart.ordered(record):
+    for result in oversizes.ordered(record.sizes):
         if name := oversizes.best(result):
             yield result.size, f"{_time(_scaled(result, name))} ms", _spell(record, name)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 
 from kernelexp import __version__
-from kernelexp.dossier import extents, full_counts
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.facts import arch, chips
@@ -310,6 +309,8 @@ def _solved(
     project: Project, arm: Arm, sizes: Sequence[str], session: Session, timed: str
 ) -> LaunchCounts | None:
     """Solved from two sizes, else the least that one allows; None where neither can be had."""
+    from kernelexp.dossier import extents, full_counts  # most runs count no launch
+
     launches = extents.launches(project, arm, sizes, session.limits)
     full = full_counts.count_full(project, arm, launches, session, timed)
     if arm.counted is None:
