@@ -34,7 +34,7 @@ WIDTH = 80
 
 
 def output(kind: str, values: Any, document: Document, json: bool, markdown: bool = False) -> None:
-    """The values as JSON of this kind, one of report.outputs.VERSIONS; or the document for
+    """The values as JSON of this kind, one of report.outputs.types(); or the document for
     people."""
     if json:
         print_json(kind, values)

@@ -163,7 +163,7 @@ def _schema(name: str) -> Mapping[str, Any]:
     from kernelexp.model.text import quote
     from kernelexp.report import outputs
 
-    known = ("project", "experiment", "section", *outputs.VERSIONS)
+    known = ("project", "experiment", "section", *outputs.types())
     if name not in known:
         raise UsageError(f"--schema {quote(name)}: there is no such schema{suggest(name, known)}.")
     return outputs.schema(name)

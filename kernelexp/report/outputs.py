@@ -15,45 +15,9 @@ from kernelexp.model.text import CONTROL, quote
 FIELD = "schema"
 """Names kind and version, as in `run/1`."""
 
-VERSIONS = {
-    "run": 1,
-    "sweep": 1,
-    "sweep-plan": 1,
-    "time": 1,
-    "assessment": 1,
-    "build": 1,
-    "emulate": 1,
-    "exec": 1,
-    "capture": 1,
-    "replay": 1,
-    "recount": 1,
-    "decisions": 1,
-    "plot": 1,
-    "audit": 1,
-    "bisect": 1,
-    "history": 1,
-    "list": 1,
-    "show": 1,
-    "record": 1,
-    "log": 1,
-    "diff": 1,
-    "compare": 1,
-    "explain": 1,
-    "profile": 1,
-    "sections": 1,
-    "opportunities": 1,
-    "lines": 1,
-    "memory": 1,
-    "model-validation": 1,
-    "model-refit": 1,
-    "modelled": 1,
-    "inspect": 1,
-    "verdict": 1,
-    "check": 1,
-    "calibrate": 1,
-    "doctor": 1,
-}
-"""A version may gain fields. The next one begins where a field goes or changes its meaning."""
+VERSIONS: dict[str, int] = {}
+"""Of kinds that are no longer at their first: a version may gain fields, and the next one begins
+where a field goes or changes its meaning."""
 
 
 def encode(kind: str, values: Any) -> bytes:
@@ -84,7 +48,7 @@ def _stamp(kind: str, values: Any) -> Any:
 
 def name(kind: str) -> str:
     """Kind and version, as in `run/1`."""
-    return f"{kind}/{VERSIONS[kind]}"
+    return f"{kind}/{VERSIONS.get(kind, 1)}"
 
 
 def schema(kind: str) -> dict[str, Any]:
@@ -92,9 +56,10 @@ def schema(kind: str) -> dict[str, Any]:
 
     It is derived from the types that are encoded.
     """
-    if kind not in VERSIONS:
-        raise UsageError(f"there is no output {quote(kind)}{suggest(kind, VERSIONS)}.")
-    kind_type = types()[kind]
+    known = types()
+    if kind not in known:
+        raise UsageError(f"there is no output {quote(kind)}{suggest(kind, known)}.")
+    kind_type = known[kind]
     whole = msgspec.json.schema(kind_type, schema_hook=lambda _: {"type": "string"})
     definitions = whole.pop("$defs", {})
     named = {"properties": {FIELD: {"const": name(kind)}}, "required": [FIELD]}
