@@ -33,22 +33,6 @@ from kernelexp.system.process import processes
 WORST = 10
 
 
-class ModelledArm(msgspec.Struct, frozen=True, kw_only=True):
-    """An arm of a run, measured and modelled."""
-
-    experiment: str
-    kernel: str
-    name: str
-    """Kernel, size, axes and bytes of code."""
-    measured_us: float
-    modelled_us: float
-    """At the clock that the power limit leaves."""
-
-    @property
-    def error(self) -> float:
-        return self.modelled_us / self.measured_us - 1
-
-
 class ModelledFamily(msgspec.Struct, frozen=True, kw_only=True):
     """The model's error for a kernel, or for all."""
 
@@ -115,7 +99,10 @@ def summarise(
 ) -> ModelValidation:
     """Compares modelled times with those that the runs measured."""
     known = [[arm for arm in arms if arm.name in times] for arms in runs]
-    arms = [_arm(measured, times[measured.name]) for own in known for measured in own]
+    errors: dict[str, list[float]] = {}
+    for arm in itertools.chain.from_iterable(known):
+        error = times[arm.name].microseconds / arm.microseconds - 1
+        errors.setdefault(arm.record.kernel, []).append(error)
     pairs = [
         _pair(first, second, times)
         for own in known
@@ -123,15 +110,15 @@ def summarise(
     ]
     if not pairs:
         raise UsageError("no run has two arms with a modelled time.")
-    kernels = (*dict.fromkeys(arm.kernel for arm in arms), "")
-    families = tuple(_family(kernel, arms, pairs) for kernel in kernels)
+    every = list(itertools.chain.from_iterable(errors.values()))
+    families = tuple(_family(*item, pairs) for item in (*errors.items(), ("", every)))
     wrong = [pair for pair in pairs if not pair.is_right]
     return ModelValidation(
         chip=chip,
         families=families,
         errors=ModelledErrors(
             device=runs[0][0].record.device,
-            times=len(arms),
+            times=len(every),
             mean=families[-1].mean,
             apart=judge.errors_apart(pairs),
         ),
@@ -223,16 +210,6 @@ def is_same_code(then: Arm, now: Arm) -> bool:
     return bool(then.build and now.build and then.build.resources == now.build.resources)
 
 
-def _arm(measured: MeasuredArm, time: ModelledTime) -> ModelledArm:
-    return ModelledArm(
-        experiment=measured.record.experiment,
-        kernel=measured.record.kernel,
-        name=measured.name,
-        measured_us=measured.microseconds,
-        modelled_us=time.microseconds,
-    )
-
-
 def _pair(
     first: MeasuredArm, second: MeasuredArm, times: Mapping[str, ModelledTime]
 ) -> ModelledPair:
@@ -254,10 +231,8 @@ def _floor(time: ModelledTime) -> float:
     return time.cycles * max(time.units.values())
 
 
-def _family(
-    kernel: str, arms: Sequence[ModelledArm], pairs: Sequence[ModelledPair]
-) -> ModelledFamily:
-    errors = [arm.error for arm in arms if kernel in ("", arm.kernel)]
+def _family(kernel: str, errors: Sequence[float], pairs: Sequence[ModelledPair]) -> ModelledFamily:
+    """The errors of a kernel, or of all, whose name is empty."""
     own = [pair for pair in pairs if kernel in ("", pair.kernel)]
     apart = {}
     for distance in (0.05, 0.1):

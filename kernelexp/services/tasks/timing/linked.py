@@ -48,9 +48,9 @@ class Link:
         """A line; ProcessGone, or TimeoutError where it takes longer than the limit."""
         link, deadline = self._connected(), time.perf_counter() + self._limit_s
         while True:
-            link.settimeout(POLL_S)
+            link.settimeout(None if spin else POLL_S)  # with a limit, Python waits in every recv()
             try:
-                return _spun(link, deadline) if spin else receive(link)
+                return receive(link, spin=spin, deadline=deadline)
             except TimeoutError:
                 if time.perf_counter() > deadline:
                     raise
@@ -68,22 +68,6 @@ class Link:
                 if self.ended.is_set() or time.perf_counter() > deadline:
                     raise ProcessGone(self.words) from None
         return self._socket
-
-
-def _spun(link: socket.socket, deadline: float) -> str:
-    link.setblocking(False)
-    content = b""
-    while not content.endswith(b"\n"):
-        try:
-            part = link.recv(1 << 16)
-        except BlockingIOError:
-            if time.perf_counter() > deadline:
-                raise TimeoutError from None
-            continue
-        if not part:
-            raise EOFError
-        content += part
-    return content.decode(errors="replace").rstrip("\n")
 
 
 @contextlib.contextmanager
