@@ -42,7 +42,7 @@ from kernelexp.model.arm import Arm, without_fault
 from kernelexp.model.errors import KernelexpError, UsageError
 from kernelexp.model.modelled import ModelledTime
 from kernelexp.project import Project, load
-from kernelexp.report.calibrated import validation
+from kernelexp.report import calibrated
 from kernelexp.services import validating
 from kernelexp.services.validating import MeasuredArm
 from kernelexp.system.process import isolated
@@ -191,7 +191,7 @@ def compare(folder: Path, pool: Pool, factors: Mapping[str, float]) -> None:
         return
     runs = validating.measured_runs(project, chip)
     found = validating.summarise(chip, list(runs.values()), times, {})
-    output("model-validation", found, validation.render(found), False)
+    output("model-validation", found, calibrated.validated(found), False)
 
 
 class Drawn(msgspec.Struct, frozen=True, kw_only=True):

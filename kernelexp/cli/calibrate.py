@@ -78,7 +78,7 @@ def calibrate(
             return
         _validate(project, chip, experiment or (), nvcc, json)
         return
-    from kernelexp.report.calibrated import calibration as report
+    from kernelexp.report import calibrated
     from kernelexp.services import calibration
 
     with progress_bars() as bars:
@@ -86,7 +86,7 @@ def calibrate(
             rates = calibration.injected(inject, device, margin / 100, nvcc, bars)
         else:
             rates = calibration.against_itself(device, margin / 100, nvcc, bars)
-    output("calibrate", rates, report.render(rates), json)
+    output("calibrate", rates, calibrated.rates(rates), json)
 
 
 def _refit(
@@ -97,7 +97,7 @@ def _refit(
     target: Path | None,
     json: bool,
 ) -> None:
-    from kernelexp.report.calibrated import refit as report
+    from kernelexp.report import calibrated
     from kernelexp.services import refitting
 
     tools = None if figures else common.tools(common.load(project), nvcc)
@@ -105,16 +105,16 @@ def _refit(
     if target:
         refitting.write(result, target, f"{refitting.SOURCE.name}, refitted")
         print_message(f"wrote {target}")
-    output("model-refit", result, report.render(result), json)
+    output("model-refit", result, calibrated.refitted(result), json)
 
 
 def _validate(
     project: Path, chip: str, experiments: Sequence[str], nvcc: str | None, json: bool
 ) -> None:
-    from kernelexp.report.calibrated import validation as report
+    from kernelexp.report import calibrated
     from kernelexp.services import validating
 
     loaded = common.load(project)
     with common.session(loaded, nvcc, None) as session:
-        model_validation = validating.validate(loaded, session, experiments, chip)
-    output("model-validation", model_validation, report.render(model_validation), json)
+        result = validating.validate(loaded, session, experiments, chip)
+    output("model-validation", result, calibrated.validated(result), json)

@@ -139,7 +139,7 @@ def _recount(
     json: bool,
 ) -> NoReturn:
     """Recorded runs, counted as today's emulator counts."""
-    from kernelexp.report.variants import recounting as report
+    from kernelexp.report.variants import emulations as report
     from kernelexp.services import recounting
 
     loaded = common.load(start, sources=False)
@@ -147,7 +147,7 @@ def _recount(
     with common.session(loaded, nvcc, limit) as session:
         recounts = recounting.recount(loaded, wanted, session)
     common.refresh_log(loaded)
-    output("recount", recounts, report.render(recounts), json)
+    output("recount", recounts, report.recounted(recounts), json)
     raise typer.Exit(recounting.exit_code(recounts))
 
 

@@ -210,12 +210,12 @@ def _list(project: Path, json: bool, wanted: str = "") -> None:
 def _judge(name: str, margin: float | None, json: bool, project: Path) -> None:
     """The verdict that a run's samples give today."""
     from kernelexp.judge.verdict import exit_code
-    from kernelexp.report.document import verdicts
+    from kernelexp.report.runs import page
     from kernelexp.services.run import again
 
     path = common.record_file(project, name)
     judged = again.judge(path, None if margin is None else margin / 100)
-    output("verdict", judged, verdicts.render(judged), json)
+    output("verdict", judged, page.judged_again(judged), json)
     raise typer.Exit(exit_code({verdict.status for verdict in judged.verdicts}))
 
 

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -24,7 +24,7 @@ from kernelexp.logs import decisions, profiles, records
 from kernelexp.logs.decisions import Decision
 from kernelexp.logs.records import Unreadable
 from kernelexp.model.arm import Arm, Status, Verdict
-from kernelexp.model.axes import spell, spell_point
+from kernelexp.model.axes import Point, spell, spell_point
 from kernelexp.model.errors import UsageError
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.measurement import Effect
@@ -78,6 +78,16 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         return _over_sizes(arm, oversizes.weighted(self.record.sizes, name))
 
     @property
+    def current(self) -> Arm | None:
+        """The arm; None where something has changed since its record."""
+        return None if self.changed else self.arm
+
+    @property
+    def effect(self) -> Effect | None:
+        """The measured change of `current` against its baseline."""
+        return self.current.effect if self.current else None
+
+    @property
     def baseline(self) -> Arm | None:
         """The arm that the record compares with; without a time where several sizes were timed."""
         if self.record is None:
@@ -104,6 +114,16 @@ class Standings(msgspec.Struct, frozen=True, kw_only=True):
     former: bool = False
     """Whether a record is of variants none of which the experiment still has."""
     unreadable: tuple[Unreadable, ...] = ()
+
+    @property
+    def points(self) -> Iterator[tuple[Standing, Point]]:
+        """Each candidate's standing with the axes that the experiment sets for it."""
+        return zip(self.candidates, self.experiment.candidates, strict=True)
+
+    @property
+    def by_run(self) -> dict[str, Record]:
+        """The records that speak for its candidates, by run."""
+        return {one.record.run: one.record for one in self.candidates if one.record}
 
 
 class StandingProfile(msgspec.Struct, frozen=True, kw_only=True):
@@ -305,12 +325,21 @@ def _is_of_something_else(record: Record, experiment: Experiment, is_step: bool)
     return bool(record.overrides or other_size or as_a_step or other_sizes)
 
 
-def of_profiles(project: Project, name: str, tree: Tree) -> tuple[StandingProfile, ...]:
-    """The latest profile of each variant of experiment `name` that has one, the baseline first."""
+def of_profiles(
+    project: Project,
+    name: str,
+    tree: Tree,
+    latest: Callable[[Variant], Profile | None] | None = None,
+) -> tuple[StandingProfile, ...]:
+    """The latest profile of each variant of experiment `name` that has one, the baseline first;
+    `latest` finds that of a variant without reading its file again."""
     baseline, candidates = project.variants(project.experiment(name))
     result = []
     for called, variant in zip(arm_names(len(candidates)), (baseline, *candidates), strict=True):
-        profile = profiles.latest(project.root, variant.kernel, variant.arch, variant.axes)
+        if latest:
+            profile = latest(variant)
+        else:
+            profile = profiles.latest(project.root, variant.kernel, variant.arch, variant.axes)
         if profile is not None:
             changed = tuple(profile_changes(variant, profile, tree))
             result.append(StandingProfile(name=called, profile=profile, changed=changed))

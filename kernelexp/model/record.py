@@ -212,6 +212,16 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, weak
         """The names of `arms`, by which the measurement knows them."""
         return arm_names(len(self.candidates))
 
+    @property
+    def by_name(self) -> dict[str, Arm]:
+        """`arms` by `names`."""
+        return dict(zip(self.names, self.arms, strict=True))
+
+    @property
+    def judged(self) -> dict[str, Candidate]:
+        """The candidates by their arms' names."""
+        return dict(zip(self.names[1:], self.candidates, strict=True))
+
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One profile of one variant: written once, never edited, as `logs/profiles/RUN.json`.

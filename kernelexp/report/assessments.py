@@ -13,19 +13,16 @@ _STYLES: dict[str, Style] = {"failed": "broken", "passed": "good", "skipped": "d
 def render(assessed: Assessment, verbose: bool = False) -> Iterator[Block]:
     """The stages, what to change, and what was not checked."""
     yield Heading(f"{assessed.solution} for {assessed.task} ({assessed.format})")
-    yield table(
-        ("stage", "outcome", "seconds", "reason"),
+    stages = (
         (
-            (
-                stage.name,
-                Span(stage.outcome, _STYLES[stage.outcome]),
-                _seconds(stage.seconds),
-                stage.reason,
-            )
-            for stage in assessed.stages
-        ),
-        numbers=(2,),
+            stage.name,
+            Span(stage.outcome, _STYLES[stage.outcome]),
+            f"{stage.seconds:.1f}" if stage.seconds >= 0.05 else "",
+            stage.reason,
+        )
+        for stage in assessed.stages
     )
+    yield table(("stage", "outcome", "seconds", "reason"), stages, numbers=(2,))
     if verbose and assessed.cases:
         yield table(("sizes", "weight", "right"), map(_row, assessed.cases), numbers=(1,))
     if verbose and assessed.kernels:
@@ -59,10 +56,6 @@ def render(assessed: Assessment, verbose: bool = False) -> Iterator[Block]:
             yield paragraph(Span(f"{feedback.name}: ", "warn"), f"{where}{feedback.sentence}")
     for sentence in assessed.not_checked:
         yield paragraph(f"Not checked: {sentence[0].lower()}{sentence[1:]}", style="dim")
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.1f}" if value >= 0.05 else ""
 
 
 def _times(time: CaseTime) -> tuple[str, ...]:

@@ -43,19 +43,16 @@ def render(program: ProgramCaptures, wanted: bool) -> Iterator[Block]:
 
 
 def _kernels(program: ProgramCaptures) -> Iterator[Block]:
-    yield table(
-        ("kernel", "launches", "median us", "total ms"),
+    rows = (
         (
-            (
-                _short(kernel.symbol),
-                f"{kernel.launches:,}",
-                f"{kernel.median_us:,.1f}",
-                f"{kernel.seconds * 1e3:,.3f}",
-            )
-            for kernel in program.kernels[:SHOWN]
-        ),
-        numbers=(1, 2, 3),
+            _short(one.symbol),
+            f"{one.launches:,}",
+            f"{one.median_us:,.1f}",
+            f"{one.seconds * 1e3:,.3f}",
+        )
+        for one in program.kernels[:SHOWN]
     )
+    yield table(("kernel", "launches", "median us", "total ms"), rows, numbers=(1, 2, 3))
 
 
 def _short(symbol: str) -> str:

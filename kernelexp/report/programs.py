@@ -30,19 +30,17 @@ def render(executed: Executed, verbose: bool = False) -> Iterator[Block]:
             )
             yield paragraph(mistake.sentence, indent=2)
     if verbose:
-        yield table(
-            ("kernel", "launches", "thread-instructions", "seconds"),
+        rows = (
             (
-                (
-                    full_name(kernel.kernel),
-                    f"{kernel.launches:,}",
-                    f"{kernel.thread_instructions:,}",
-                    f"{kernel.seconds:.2f}",
-                )
-                for kernel in executed.kernels[:SHOWN]
-            ),
-            numbers=(1, 2, 3),
+                full_name(one.kernel),
+                f"{one.launches:,}",
+                f"{one.thread_instructions:,}",
+                f"{one.seconds:.2f}",
+            )
+            for one in executed.kernels[:SHOWN]
         )
+        header = ("kernel", "launches", "thread-instructions", "seconds")
+        yield table(header, rows, numbers=(1, 2, 3))
     if executed.computed:
         yield paragraph(
             f"Computed on the CPU, not by NVIDIA's kernels: {join(executed.computed)}.",
@@ -108,12 +106,8 @@ def to_junit(executed: Executed) -> str:
         failures=str(sum(any(x.kernel == name for x in executed.findings) for name in names)),
     )
     for name in names:
-        case = ElementTree.SubElement(
-            suite,
-            "testcase",
-            classname="kernel" if name else "calls",
-            name=printable(name or executed.program),
-        )
+        kind, label = "kernel" if name else "calls", printable(name or executed.program)
+        case = ElementTree.SubElement(suite, "testcase", classname=kind, name=label)
         for finding in executed.findings:
             if finding.kernel == name:
                 failure = ElementTree.SubElement(case, "failure", type=finding.name)
@@ -132,24 +126,13 @@ def to_sarif(executed: Executed) -> dict[str, Any]:
 
     texts = {**NAMES, **FORMAL, **MISTAKES, **REMARKS}
     used = sorted({mistake.name for mistake in executed.mistakes})
+    rules = [{"id": name, "shortDescription": {"text": texts.get(name, name)}} for name in used]
+    driver = {"name": "kernelexp", "version": __version__, "rules": rules}
+    results = [_sarif_result(mistake) for mistake in executed.mistakes]
     return {
         "$schema": _SARIF,
         "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {
-                    "driver": {
-                        "name": "kernelexp",
-                        "version": __version__,
-                        "rules": [
-                            {"id": name, "shortDescription": {"text": texts.get(name, name)}}
-                            for name in used
-                        ],
-                    }
-                },
-                "results": [_sarif_result(mistake) for mistake in executed.mistakes],
-            }
-        ],
+        "runs": [{"tool": {"driver": driver}, "results": results}],
     }
 
 

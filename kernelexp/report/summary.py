@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from kernelexp.dossier.standing import Tree
 from kernelexp.project import Project
 from kernelexp.report.document import figures
-from kernelexp.report.document.document import Block, Cell, Span, paragraph, table, text_of
+from kernelexp.report.document.document import Block, Span, paragraph, table, text_of
 from kernelexp.report.log import pending
 from kernelexp.report.site.front import idle
-from kernelexp.report.site.front.outlook import Note, Outlook
+from kernelexp.report.site.front.outlook import Note
 from kernelexp.report.site.front.overview import overview
 from kernelexp.services.kernel_logs import KernelLog
 
@@ -24,7 +24,14 @@ def render(project: Project, logs: Sequence[KernelLog]) -> Iterator[Block]:
     """A row per kernel, then a line for each question that a list of experiments is read with."""
     answers = overview(logs, lambda _: None, pending.records_of(project.root))
     named = {f"{log.kernel}@{log.arch}" for log in logs}
-    rows = [_row(outlook) for outlook in answers.outlooks]
+    rows = (
+        (
+            own.kernel,
+            own.time or figures.NONE,
+            ", ".join(filter(None, (own.point, own.best, own.whose))),
+        )
+        for own in answers.outlooks
+    )
     yield table(("kernel", "best now", "of"), rows, unwrapped=(0,))
     for words, notes in (
         ("Regressed or wrong", answers.regressed),
@@ -50,14 +57,6 @@ def render(project: Project, logs: Sequence[KernelLog]) -> Iterator[Block]:
         "kernelexp show KERNEL lists a kernel's axes and experiments, kernelexp show EXPERIMENT "
         "its records; kernelexp report renders all of it as web pages.",
         style="dim",
-    )
-
-
-def _row(outlook: Outlook) -> tuple[Cell, ...]:
-    return (
-        outlook.kernel,
-        outlook.time or figures.NONE,
-        ", ".join(filter(None, (outlook.point, outlook.best, outlook.whose))),
     )
 
 

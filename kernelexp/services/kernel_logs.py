@@ -146,6 +146,19 @@ class KernelLog(msgspec.Struct, frozen=True, kw_only=True):
         """The history's steps, then the experiments."""
         return {**self.history, **self.experiments}
 
+    def changes(self, sweep: Record) -> tuple[str, ...]:
+        """What is no longer as it was when a sweep ran."""
+        return self.sweeps_changed.get(sweep.run, ())
+
+    @property
+    def best_standing(self) -> Standing | None:
+        """The candidate that is the best: the one that was accepted, else that of the step; None
+        where the experiment no longer has it."""
+        entry = self.standings.get(self.best or "")
+        every = entry.candidates if entry else ()
+        own = [one for one in every if self.accepted in (None, one.decision)]
+        return own[0] if own else None
+
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
         """Files among the records that were skipped."""

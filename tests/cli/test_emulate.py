@@ -378,5 +378,5 @@ def test_the_lines_with_most_sectors_are_those_of_bulk_copies_too() -> None:
     )
     evidence = EmulatedEvidence(size="emulated", isa="sass", lines=lines)
     arm = Arm(kernel="k", arch="sm_90a", axes={}, emulated_sass=evidence, emulated=evidence)
-    shown = markdown.render(emulation.dearest(["k"], [arm]))
+    shown = markdown.render(emulation.dearest({"k": arm}))
     assert "Most global sectors: k.cu:7 32, k.cu:3 10" in shown

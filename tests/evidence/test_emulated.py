@@ -410,7 +410,7 @@ def test_a_tolerance_for_operands_that_mmas_round_is_not_doubted(code: str, doub
 def test_a_comparison_that_says_little_is_warned_of() -> None:
     array = ArrayResult(name="y", elements=1, wrong=0, worst=0.0, lax="zeros too")
     arm = Arm(axes={}, emulated=EmulatedEvidence(size="emulated", arrays=(array,)))
-    result = list(emulation.results(["variant"], [arm], ["k"]))
+    result = list(emulation.results({"variant": arm}, ["k"]))
     assert "variant, warning: of y, zeros too." in str(result)
 
 

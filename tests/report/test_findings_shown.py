@@ -34,7 +34,7 @@ def arm() -> Arm:
 
 def said(arm: Arm, emulated: EmulatedEvidence) -> str:
     arm = msgspec.structs.replace(arm, emulated=emulated)
-    blocks = [*emulation.results(["k"], [arm], ["k"]), *emulation.dearest(["k"], [arm])]
+    blocks = [*emulation.results({"k": arm}, ["k"]), *emulation.dearest({"k": arm})]
     paragraphs = (block for block in blocks if isinstance(block, Paragraph))
     return "\n".join("".join(span.text for span in block.spans) for block in paragraphs)
 

@@ -144,7 +144,7 @@ def test_of_a_launch_that_failed_no_count_is_said_to_be_0() -> None:
     failed = msgspec.structs.replace(
         base, emulated=msgspec.structs.replace(base.emulated, counters={}), emulated_sass=None
     )
-    document = tuple(edited.of_variants(["variant 1"], [failed], counted=True))
+    document = tuple(edited.of_variants({"variant 1": failed}, counted=True))
     assert not any("instructions executed" in line for line in shown(document))
     assert any("registers per thread" in line for line in shown(document))
 

@@ -45,7 +45,7 @@ def test_a_build_has_a_row_for_each_entry(arm: Arm) -> None:
 
 
 def test_each_launch_has_a_row_of_counters(arm: Arm) -> None:
-    (table,) = emulation.launches(["one"], [arm], True)
+    (table,) = emulation.launches({"one": arm}, True)
     assert isinstance(table, Table)
     assert table.rows[1][:4] == ("launch 2", "add_up", "2", "10")
 
@@ -54,13 +54,13 @@ def test_launches_of_one_entry_share_a_row_until_each_is_asked_for(arm: Arm) -> 
     assert arm.emulated
     often = msgspec.structs.replace(arm.emulated, launches=3 * arm.emulated.launches)
     arm = msgspec.structs.replace(arm, emulated=often, emulated_sass=None)
-    (table, _) = emulation.launches(["one"], [arm], False)
+    (table, _) = emulation.launches({"one": arm}, False)
     assert isinstance(table, Table)
     assert [row[:4] for row in table.rows] == [
         ("3x", "transpose", "24", "30"),
         ("3x", "add_up", "6", "30"),
     ]
-    (table,) = emulation.launches(["one"], [arm], True)
+    (table,) = emulation.launches({"one": arm}, True)
     assert isinstance(table, Table)
     assert len(table.rows) == 6
 

@@ -30,6 +30,7 @@ from kernelexp.model.arm.published import PublishedPeer, PublishedResult
 from kernelexp.model.arm.verdict import Status, Verdict
 from kernelexp.model.axes import AxisValue
 from kernelexp.model.errors import KernelexpError
+from kernelexp.model.measurement import Effect
 from kernelexp.model.variant import Variant
 
 __all__ = [
@@ -116,6 +117,11 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def has_code(self) -> bool:
         """Whether it is built, and has code for a GPU; a program may have none."""
         return self.build is not None or bool(self.program and self.program.kernels)
+
+    @property
+    def effect(self) -> Effect | None:
+        """The measured change against the baseline; None where nothing was compared."""
+        return self.measured.effect if self.measured else None
 
     @property
     def executed(self) -> EmulatedEvidence | None:

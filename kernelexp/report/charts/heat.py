@@ -19,7 +19,7 @@ def maps(record: Record, by: tuple[str, str] | None = None) -> Iterator[HeatMap]
 
 
 def _map(record: Record, down: str, across: str) -> Iterator[HeatMap]:
-    arms = dict(zip(record.names, record.arms, strict=True))
+    arms = record.by_name
     shown = mapped(record)
     if not shown.values:
         return

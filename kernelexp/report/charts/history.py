@@ -37,28 +37,21 @@ def plots(logs: Sequence[KernelLog]) -> Iterator[Plot]:
 def _plot(
     log: KernelLog, steps: dict[str, Standing], metric: str, whose: str, note: str
 ) -> Iterator[Plot]:
-    result = {
-        name: value for name, standing in steps.items() if (value := time_of(standing, metric))
-    }
-    marks = tuple(
-        Mark(
-            x=index,
-            y=value,
-            low=low,
-            high=high,
-            label=log.history[name].experiment.title,
-        )
-        for index, (name, value) in enumerate(result.items())
-        for low, high in (_interval(steps[name].arm, metric),)
-    )
+    times = {name: time_of(standing, metric) for name, standing in steps.items()}
+    known = {name: value for name, value in times.items() if value}
+    marks = []
+    for index, (name, value) in enumerate(known.items()):
+        low, high = _interval(steps[name].arm, metric)
+        title = log.history[name].experiment.title
+        marks.append(Mark(x=index, y=value, low=low, high=high, label=title))
     quantity, unit = ("rate", "TFLOPS") if metric == _RATE else ("time", "ms")
-    without = "" if len(result) == len(steps) else f" Steps without such a {quantity} are left out."
+    without = "" if len(known) == len(steps) else f" Steps without such a {quantity} are left out."
     if marks:
         yield Plot(
             title=f"{log.kernel}, {log.arch}: {quantity} of committed steps, {whose}",
-            x=ChartAxis(label="commit", categories=tuple(result), ordered=True),
+            x=ChartAxis(label="commit", categories=tuple(known), ordered=True),
             y=ChartAxis(label=quantity, unit=unit),
-            series=(Series(name=whose, marks=marks),),
+            series=(Series(name=whose, marks=tuple(marks)),),
             note=f"{note}{without}",
         )
 

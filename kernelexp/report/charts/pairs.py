@@ -20,21 +20,21 @@ DOTS_MAX = 400
 def plots(record: Record) -> Iterator[Plot]:
     """A plot for each candidate that was timed."""
     reference = final_reference(record)
-    for name, candidate in zip(record.names[1:], record.candidates, strict=True):
-        measured, timed = candidate.arm.measured, measurement_of(record, name)
+    for name, candidate in record.judged.items():
+        effect, timed = candidate.arm.effect, measurement_of(record, name)
         base = timed.position("baseline") if timed else None
-        if timed is None or base is None or measured is None or measured.effect is None:
+        if timed is None or base is None or effect is None:
             continue
         if timed is not record.measurement and not reference:
             continue  # what a heat sent away
-        names = [arm.name for arm in timed.arms]
-        effects = stats.ratios(timed)[0] if reference else (measured.effect,)
-        effect = next(item for item in effects if item.arm == name)
+        if reference:
+            effect = next(item for item in stats.ratios(timed)[0] if item.arm == name)
         own = spell_point(own_axes(record.baseline, candidate.arm))
         what = f"change of {figures.compared(record.arms)}"
         where = "".join(f", {condition}" for condition in unusual(record))
         title = f"{record.experiment}, {own}{where}: {what} in each pair"
-        yield _plot(timed, names.index(name), base, effect, record.margin, (title, what))
+        arm = [one.name for one in timed.arms].index(name)
+        yield _plot(timed, arm, base, effect, record.margin, (title, what))
 
 
 def _plot(

@@ -17,14 +17,7 @@ from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError, join
 from kernelexp.model.record import Profile
 from kernelexp.report.charts.chart import ChartAxis, Mark, Plot, Series
-
-
-class _Point(msgspec.Struct, frozen=True, kw_only=True):
-    label: str
-    intensity: float
-    """FLOP per byte of DRAM."""
-    tflops: float
-
+from kernelexp.report.document.document import grouped
 
 Find: TypeAlias = Callable[[Arm], Arm | None]
 """The variant of a profile as it was measured with the same sources; None where it was not."""
@@ -35,7 +28,7 @@ def plots(
 ) -> tuple[tuple[Plot, ...], tuple[str, ...]]:
     """A plot for each chip that the profiles, each with its label, are of; and why the others
     can't be placed."""
-    result: dict[str, tuple[Chip, list[_Point]]] = {}
+    result: dict[str, tuple[Chip, list[Mark]]] = {}
     reasons: dict[str, None] = {}
     for label, profile in kept:
         placed = _place(label, profile, find(profile.arm))
@@ -47,7 +40,7 @@ def plots(
     return tuple(_plot(chip, points, dtype) for chip, points in result.values()), tuple(reasons)
 
 
-def _place(label: str, profile: Profile, arm: Arm | None) -> tuple[Chip, _Point] | str:
+def _place(label: str, profile: Profile, arm: Arm | None) -> tuple[Chip, Mark] | str:
     """Returns the chip and the point of a profile's variant, or what the profile lacks."""
     evidence = profile.arm.profiled
     assert evidence is not None, "read_file() refuses others"
@@ -62,10 +55,8 @@ def _place(label: str, profile: Profile, arm: Arm | None) -> tuple[Chip, _Point]
         return "has no measured record of its variant, sources, size and GPU"
     if not measured.flops or measured.time_us is None:
         return "is of a problem that states no useful FLOPs"
-    return chip, _Point(
-        label=label,
-        intensity=measured.flops / moved,
-        tflops=measured.flops / measured.time_us / 1e6,
+    return chip, Mark(
+        x=measured.flops / moved, y=measured.flops / measured.time_us / 1e6, label=label
     )
 
 
@@ -78,18 +69,16 @@ def _moved(figures: dict[str, float | str]) -> float:
     return sum(part for part in parts if isinstance(part, float)) if all(parts) else 0.0
 
 
-def _plot(chip: Chip, points: list[_Point], dtype: str) -> Plot:
+def _plot(chip: Chip, points: list[Mark], dtype: str) -> Plot:
     if dtype and dtype not in chip.tensor:
         raise UsageError(f"--dtype {dtype}: of the {chip.name}, known are {join(chip.tensor)}.")
     points = _shorten(points)
     roofs = {name: limit for name, limit in chip.tensor.items() if not dtype or name == dtype}
-    peaks: dict[float, list[str]] = {}
-    for name, chip_limit in roofs.items():
-        peaks.setdefault(chip_limit.value / 1e12, []).append(name)
+    peaks = grouped((limit.value / 1e12, name) for name, limit in roofs.items())
     bandwidth = chip.dram.value / 1e12
     ridge = max(peaks) / bandwidth
-    left = min([point.intensity for point in points]) / 4
-    right = max(ridge, *(point.intensity for point in points)) * 4
+    left = min([point.x for point in points]) / 4
+    right = max(ridge, *(point.x for point in points)) * 4
     lines = [
         Series(name=f"{'/'.join(names)} peak, {peak:,.0f} TFLOPS", look="line", marks=tuple(marks))
         for peak, names in peaks.items()
@@ -102,14 +91,10 @@ def _plot(chip: Chip, points: list[_Point], dtype: str) -> Plot:
         y=ChartAxis(label="useful work", unit="TFLOPS", log=True),
         series=(
             *lines,
-            *(Series(name=point.label, marks=(_mark(point),)) for point in points),
+            *(Series(name=mark.label, marks=(mark,)) for mark in points),
         ),
         note=f"Times are measured; bytes are those that ncu counted. Peaks: {'; '.join(sources)}.",
     )
-
-
-def _mark(point: _Point) -> Mark:
-    return Mark(x=point.intensity, y=point.tflops, label=point.label)
 
 
 def _roof(peak: float, bandwidth: float, left: float, right: float) -> Iterator[Mark]:
@@ -119,7 +104,7 @@ def _roof(peak: float, bandwidth: float, left: float, right: float) -> Iterator[
     yield Mark(x=right, y=min(peak, right * bandwidth))
 
 
-def _shorten(points: list[_Point]) -> list[_Point]:
+def _shorten(points: list[Mark]) -> list[Mark]:
     """Labels with those axes only in which the points differ."""
     parts = [point.label.split(", ") for point in points]
     shared = set.intersection(*map(set, parts)) if len(parts) > 1 else set()

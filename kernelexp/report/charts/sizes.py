@@ -21,7 +21,7 @@ def plots(record: Record) -> Iterator[Plot]:
     names = list(record.names[1:])
     if len(names) > _MOST:
         names = list(dict.fromkeys(filter(None, map(oversizes.best, results))))[:_MOST]
-    arms = dict(zip(record.names, record.arms, strict=True))
+    arms = record.by_name
     series = []
     for name in names:
         marks = tuple(
@@ -30,10 +30,10 @@ def plots(record: Record) -> Iterator[Plot]:
                 y=100 * (effect.ratio - 1),
                 low=100 * (effect.low - 1),
                 high=100 * (effect.high - 1),
-                label=f"{size_result.size}, {figures.effect(effect)}",
+                label=f"{result.size}, {figures.effect(effect)}",
             )
-            for place, size_result in enumerate(results)
-            if (effect := size_result.effect(name)) is not None
+            for place, result in enumerate(results)
+            if (effect := result.effect(name)) is not None
         )
         title = spell_point(own_axes(record.baseline, arms[name]))
         series += [Series(name=title, marks=marks)] if marks else []

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from kernelexp.report.charts import canvas
 from kernelexp.report.charts.chart import Bars, Chart, ChartAxis, HeatMap, Mark, Plot
 from kernelexp.report.document import figures
-from kernelexp.report.document.document import Block, Cell, Listing, Span, paragraph, table
+from kernelexp.report.document.document import Block, Cell, Listing, Span, filled, paragraph, table
 
 _WIDTH, _LEAST = 28, 12
 _COLUMNS, _GAP = 78, 3
@@ -76,13 +76,9 @@ def _points(plot: Plot, marks: Sequence[Mark]) -> Block:
     width = _left([header[:3], *rows])
     for row, mark in zip(rows, marks, strict=True):
         row.append(_dots(mark, min(ends), max(ends), plot.y.log, width))
-    shown = [index for index in range(4) if any(row[index] for row in rows)]
-    return table(
-        [header[index] for index in shown],
-        ([row[index] for index in shown] for row in rows),
-        numbers=[place for place, index in enumerate(shown) if index in (1, 2)],
-        unwrapped=[*([0] if max(len(row[0]) for row in rows) < 30 else []), len(shown) - 1],
-    )
+    first = (0,) if max(len(row[0]) for row in rows) < 30 else ()
+    shown = filled(rows)
+    return table(header, rows, (1, 2), (*first, shown[-1]), shown)
 
 
 def _left(rows: Sequence[Sequence[str]]) -> int:

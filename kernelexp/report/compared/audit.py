@@ -10,10 +10,19 @@ from kernelexp.facts import metrics
 from kernelexp.judge.expectations import command
 from kernelexp.judge.limits import efficiency
 from kernelexp.judge.ranking import ComparedGroup
-from kernelexp.model.axes import spell_point
+from kernelexp.model.axes import as_argument, spell_point
 from kernelexp.report.compared import differences
 from kernelexp.report.document import figures
-from kernelexp.report.document.document import Block, Cell, Heading, Items, Span, paragraph, table
+from kernelexp.report.document.document import (
+    Block,
+    Cell,
+    Heading,
+    Items,
+    Span,
+    Style,
+    paragraph,
+    table,
+)
 from kernelexp.report.log import decisions, logbook
 from kernelexp.services.auditing import FLOOR, STALLS, TABLES, Audit, is_part
 from kernelexp.services.kernel_logs import KernelLog
@@ -58,7 +67,11 @@ def _no_counters(audit: Audit) -> Block:
     if not sides:
         return paragraph("No evidence: the profiles have none of these counters.")
     whose = " and ".join(side.point for side in sides)
-    names = [audit.audited.experiment] if audit.has_both else [_spell(side) for side in sides]
+    names = (
+        [audit.audited.experiment]
+        if audit.has_both
+        else [as_argument(side.label) for side in sides]
+    )
     how = command("profiled", audit.after.arm, " ".join(names))
     return paragraph(f"No evidence: no profile of {whose}. {_how(how)}")
 
@@ -82,15 +95,16 @@ def _how(words: str) -> str:
     return f"`{subject}`, {where}, supplies it."
 
 
-def _spell(side: Dossier) -> str:
-    return side.label.replace(": ", ":").replace(", ", ",")
-
-
 def _summary(audit: Audit) -> Iterator[Block]:
     yield Heading("Performance summary", 2)
-    sides = (("This variant", audit.after), ("Compared with", audit.before))
     rows: list[tuple[Cell, ...]] = [
-        (f"{name}: {side.point}", *_rates(side), _whose(side)) for name, side in sides
+        (
+            f"{name}: {side.point}",
+            figures.time_of(side.arm),
+            figures.tflops_of(side.arm),
+            _whose(side),
+        )
+        for name, side in (("This variant", audit.after), ("Compared with", audit.before))
     ]
     for peer in audit.audited.peers:
         rate = figures.NONE if peer.tflops is None else f"{peer.tflops:.0f}"
@@ -120,10 +134,6 @@ def _of_peers(audit: Audit) -> Iterator[tuple[str, float]]:
             yield peer.name, taken.published.time_ms / peer.time_ms
         elif not is_published and taken.measured and taken.measured.time_us:
             yield peer.name, taken.measured.time_us / 1000 / peer.time_ms
-
-
-def _rates(side: Dossier) -> tuple[str, str]:
-    return figures.time_of(side.arm), figures.tflops_of(side.arm)
 
 
 def _whose(side: Dossier) -> str:
@@ -156,17 +166,16 @@ def _change(audit: Audit) -> Iterator[Block]:
     yield paragraph(f"Axes: {spell_point(departs)}.")
     yield Heading("Problem", 3)
     yield _blank("what was wrong before, with its figures")
-    if audit.standings:
-        yield paragraph(
-            f"Hypothesis ({audit.audited.experiment}): {audit.standings.experiment.hypothesis}"
-        )
+    written = audit.standings.experiment if audit.standings else None
+    if written:
+        yield paragraph(f"Hypothesis ({audit.audited.experiment}): {written.hypothesis}")
     yield Heading("Solution", 3)
-    if audit.standings and audit.standings.experiment.changes:
-        yield Items(tuple(audit.standings.experiment.changes))
+    if written and written.changes:
+        yield Items(tuple(written.changes))
     else:
         yield _blank("what was changed")
-    if audit.standings and audit.standings.experiment.why:
-        yield paragraph(f"Why: {audit.standings.experiment.why}")
+    if written and written.why:
+        yield paragraph(f"Why: {written.why}")
     if audit.standings:
         standing = audit.standings.candidates[audit.number - 1]
         result = [decisions.sentence(one) for one in standing.decisions]
@@ -179,9 +188,8 @@ def _smem(audit: Audit) -> Iterator[Block]:
     yield paragraph("Of this project's own source, as it is built now.", style="dim")
     rows = []
     for name, count in audit.audited.smem_budget.items():
-        strong = name in ("total", "headroom")
-        cells = (name, f"{count:,}")
-        rows.append(tuple(Span(cell, "strong") if strong else cell for cell in cells))
+        style: Style = "strong" if name in ("total", "headroom") else ""
+        rows.append((Span(name, style), Span(f"{count:,}", style)))
     yield table(("Component", "Bytes"), rows, numbers=(1,))
     build = audit.after.arm.build
     if build and build.resources.dynamic_smem_bytes and not any(map(is_part, build.exports)):
@@ -242,24 +250,25 @@ def _counters(audit: Audit) -> Iterator[Block]:
             yield from _accesses(audit)
 
 
+_ACCESSES = (
+    ("global {}: requests", "requests"),
+    ("  sectors per request", "sectors_per_request"),
+    ("  fill of the lines, %", "line_fill_percent"),
+)
+
+
 def _accesses(audit: Audit) -> Iterator[Block]:
     """Sectors per request and how full lines are, of loads and of stores, as emulated."""
+    sides = (audit.before, audit.after)
     ops: tuple[Literal["loads", "stores"], ...] = ("loads", "stores")
-    rows: list[tuple[Cell, ...]] = []
-    for op in ops:
-        pair = [efficiency.of(side.arm, op) for side in (audit.before, audit.after)]
-        if any(pair):
-            rows.append((f"global {op}: requests", *(_figure(one, "requests") for one in pair)))
-            rows.append(
-                ("  sectors per request", *(_figure(one, "sectors_per_request") for one in pair))
-            )
-            rows.append(
-                ("  fill of the lines, %", *(_figure(one, "line_fill_percent") for one in pair))
-            )
+    rows = [
+        (label.format(op), *(_figure(one, name) for one in pair))
+        for op in ops
+        if any(pair := [efficiency.of(side.arm, op) for side in sides])
+        for label, name in _ACCESSES
+    ]
     if rows:
-        size = next(
-            (taken.size for side in (audit.before, audit.after) if (taken := side.arm.executed)), ""
-        )
+        size = next((taken.size for side in sides if (taken := side.arm.executed)), "")
         header = (f"access efficiency (emulated, size {size})", "before", "after")
         yield table(header, rows, numbers=(1, 2))
 

@@ -11,7 +11,7 @@ import msgspec
 from kernelexp.facts import differences, metrics
 from kernelexp.logs import sources
 from kernelexp.model.arm import Arm
-from kernelexp.model.axes import AxisValue, spell, spell_point
+from kernelexp.model.axes import AxisValue, spell_point
 from kernelexp.model.errors import UsageError
 from kernelexp.model.record import Record, is_of
 from kernelexp.report.document import figures
@@ -79,7 +79,7 @@ def _pair(one: Record, other: Record) -> tuple[list[tuple[str, Arm, Arm]], tuple
     pairs = [("baseline", one.baseline, other.baseline)]
     left = list(range(len(other.candidates)))
     lone = []
-    for name, candidate in zip(one.names[1:], one.candidates, strict=True):
+    for name, candidate in one.judged.items():
         same = [i for i in left if is_of(candidate.arm.axes, other.candidates[i].arm)]
         if not same and len(one.candidates) == len(other.candidates) == 1:
             same = [*left]
@@ -134,8 +134,12 @@ def _judged(one: Record, other: Record) -> tuple[str, str]:
 def _files(root: Path, one: Record, other: Record) -> Iterator[tuple[str, str]]:
     first, second = sources.of_record(one), sources.of_record(other)
     for name in sorted({*first, *second}):
-        if lacking := [record.run for record in (one, other) if _is_unrecorded(record, name)]:
-            yield name, f"run {lacking[0]} did not record this file."
+        # From before runs recorded their Python files.
+        lacking = (
+            record.run for record in (one, other) if name.endswith(".py") and not record.host_files
+        )
+        if run := next(lacking, ""):
+            yield name, f"run {run} did not record this file."
         elif first.get(name) != second.get(name):
             try:
                 before = _lines(root, one, name, first)
@@ -145,11 +149,6 @@ def _files(root: Path, one: Record, other: Record) -> Iterator[tuple[str, str]]:
                 continue
             labels = (f"{one.run}/{name}", f"{other.run}/{name}")
             yield name, "\n".join(difflib.unified_diff(before, after, *labels, lineterm=""))
-
-
-def _is_unrecorded(record: Record, name: str) -> bool:
-    """Whether the record is from before runs recorded their Python files."""
-    return name.endswith(".py") and not record.host_files
 
 
 def _lines(root: Path, record: Record, name: str, files: dict[str, str]) -> list[str]:
@@ -166,7 +165,7 @@ def render(compared: RecordDifference) -> Iterator[Block]:
     rows = [(name, *values) for name, values in difference.facts.items()]
     for arm in difference.arms:
         for axis, (before, after) in arm.axes.items():
-            rows.append((f"{arm.name}: {axis}", _spell(before), _spell(after)))
+            rows.append((f"{arm.name}: {axis}", figures.axis(before), figures.axis(after)))
         if arm.flags:
             rows.append((f"{arm.name}: flags", *arm.flags))
     if rows:
@@ -178,17 +177,13 @@ def render(compared: RecordDifference) -> Iterator[Block]:
     for name, diff in difference.files.items():
         yield paragraph(Span(name, "strong"))
         yield Listing(diff)
-    if not (
-        rows
-        or difference.files
-        or difference.unpaired
-        or any(arm.figures for arm in difference.arms)
-    ):
+    differing = any(arm.figures for arm in difference.arms)
+    if not (rows or difference.files or difference.unpaired or differing):
         yield paragraph("The same variants from the same files, with the same figures.")
 
 
 def _figures(name: str, one: Arm, other: Arm) -> Iterator[Block]:
-    rows: Sequence[tuple[str, ...]] = [
+    rows = [
         (
             difference.metric.label.strip(),
             figures.value(difference.before),
@@ -204,7 +199,3 @@ def _figures(name: str, one: Arm, other: Arm) -> Iterator[Block]:
 def _differences(one: Arm, other: Arm) -> Sequence[differences.Difference]:
     kinds = differences.comparable(one, other)
     return differences.between(one, other, *kinds) if kinds else ()
-
-
-def _spell(value: AxisValue | None) -> str:
-    return "—" if value is None else spell(value)

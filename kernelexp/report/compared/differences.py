@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from kernelexp.facts import counters
 from kernelexp.judge import ranking
 from kernelexp.judge.ranking import ComparedFigure, ComparedGroup
-from kernelexp.model.axes import AxisValue, spell
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, table
 from kernelexp.services.comparisons import Compared
@@ -20,17 +19,17 @@ def render(compared: Compared, names: bool = False, *, whole: bool = False) -> I
     yield Heading(f"{compared.before.label} → {compared.after.label}")
     for name, side in sides:
         about = "; ".join((*side.about, ", ".join(side.evidence)))
-        yield paragraph(Span(f"{name}: {about}", "dim"))
+        yield paragraph(f"{name}: {about}", style="dim")
     if compared.same_code:
         words = "Both have the same SASS, instruction by instruction."
-        yield paragraph(Span(words, "warn"))
+        yield paragraph(words, style="warn")
     for warning in compared.warnings:
-        yield paragraph(Span(f"warning: {warning}", "warn"))
+        yield paragraph(f"warning: {warning}", style="warn")
     for whose, conditions in compared.unknown.items():
         where = "for either" if whose == "both" else f"for {whose}"
-        yield paragraph(Span(f"not recorded {where}: {', '.join(conditions)}", "dim"))
+        yield paragraph(f"not recorded {where}: {', '.join(conditions)}", style="dim")
     if compared.axes:
-        rows = [(axis, *map(_spell, values)) for axis, values in compared.axes.items()]
+        rows = [(axis, *map(figures.axis, values)) for axis, values in compared.axes.items()]
         yield table(("axes", "before", "after"), rows)
     if compared.effect:
         yield paragraph(f"time, interleaved in one run: {figures.effect(compared.effect)}")
@@ -100,7 +99,3 @@ def _rest(compared: Compared) -> str:
     ]
     words = ", ".join(f"{count:,} that {what}" for count, what in parts if count)
     return f"Figures not shown: {words}." if words else ""
-
-
-def _spell(value: AxisValue | None) -> str:
-    return figures.NONE if value is None else spell(value)

@@ -9,7 +9,7 @@ from kernelexp.facts import metrics
 from kernelexp.facts.metrics import Kind
 from kernelexp.model.arm import Arm
 from kernelexp.report.document import figures
-from kernelexp.report.document.document import Block, Listing, Span, paragraph, table
+from kernelexp.report.document.document import Block, Listing, Span, grouped, paragraph, table
 from warpsim.launch import plain_name
 
 KINDS: tuple[Kind, ...] = ("built", "emulated")
@@ -44,36 +44,31 @@ def warnings(arms: Mapping[str, Arm]) -> Iterator[Block]:
 
 def compiler_errors(arms: Mapping[str, Arm]) -> Iterator[Block]:
     """Yields the compiler's errors for arms that do not build, the same words once."""
-    by_log: dict[str, list[str]] = {}
-    for name, arm in arms.items():
-        if arm.build_log:
-            by_log.setdefault(arm.build_log, []).append(name)
+    by_log = grouped((arm.build_log, name) for name, arm in arms.items() if arm.build_log)
     for log, names in by_log.items():
         yield paragraph(Span(f"{', '.join(names)}: the compiler's errors:", "broken"))
         yield Listing(shorten(log))
 
 
 def all_figures(
-    names: Sequence[str],
-    arms: Sequence[Arm],
-    kinds: Sequence[Kind] = KINDS,
-    but: tuple[str, ...] = (),
+    arms: Mapping[str, Arm], kinds: Sequence[Kind] = KINDS, but: tuple[str, ...] = ()
 ) -> Iterator[Block]:
     """Every figure of these kinds of every arm; arms in groups that fit 80 columns.
 
     but: what the names of figures begin with that another table shows.
     """
-    for start in range(0, len(arms), 3):
-        group = arms[start : start + 3]
-        every = [metrics.figures(arm, *kinds) for arm in group]
+    names = list(arms)
+    for start in range(0, len(names), 3):
+        group = {name: arms[name] for name in names[start : start + 3]}
+        every = [metrics.figures(arm, *kinds) for arm in group.values()]
         known = {name: figure.metric for shown in every for name, figure in shown.items()}
         rows = [
-            [_head(metric), *(figures.value(metric.read(arm), "") for arm in group)]
+            [_head(metric), *(figures.value(metric.read(arm), "") for arm in group.values())]
             for metric in known.values()
             if not metric.name.startswith(but)
         ]
         if rows:
-            header = ("figure", *names[start : start + 3])
+            header = ("figure", *group)
             yield table(header, rows, numbers=range(1, len(header)))
 
 

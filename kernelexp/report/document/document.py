@@ -6,12 +6,15 @@ are plain: what a terminal or a markdown file would take for markup is the rende
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from kernelexp.model.arm import Status
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 Style: TypeAlias = Literal["", "strong", "dim", "good", "bad", "broken", "warn", "info", "limit"]
 
@@ -83,10 +86,34 @@ def table(
     rows: Iterable[Sequence[Cell]],
     numbers: Iterable[int] = (),
     unwrapped: Iterable[int] = (),
+    shown: Iterable[int] | None = None,
 ) -> Table:
-    """A table from any sequences."""
+    """A table from any sequences; `shown` are the columns that it has, all unless given."""
     cells = tuple(tuple(row) for row in rows)
-    return Table(tuple(header), cells, frozenset(numbers), frozenset(unwrapped))
+    whole = Table(tuple(header), cells, frozenset(numbers), frozenset(unwrapped))
+    if shown is None:
+        return whole
+    places = {column: place for place, column in enumerate(shown)}
+    return Table(
+        tuple(header[column] for column in places),
+        tuple(tuple(row[column] for column in places) for row in cells),
+        frozenset(places[column] for column in whole.numbers if column in places),
+        frozenset(places[column] for column in whole.unwrapped if column in places),
+    )
+
+
+def filled(rows: Sequence[Sequence[Cell]]) -> list[int]:
+    """The columns in which some row has something."""
+    return [index for index, cells in enumerate(zip(*rows, strict=True)) if any(cells)]
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """The values of each key, keys in the order in which they first come: what is the same of
+    several subjects is printed once."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def text_of(cell: Cell) -> str:

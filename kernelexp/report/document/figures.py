@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from kernelexp.facts import differences, metrics
 from kernelexp.judge.ranking import ComparedFigure
 from kernelexp.model.arm import Arm, PublishedResult
+from kernelexp.model.axes import AxisValue, spell
 from kernelexp.model.measurement import Effect
 from kernelexp.model.record import Record, unusual
 
@@ -35,6 +36,11 @@ def value(figure: metrics.Value | None, unit: str = "") -> str:
     else:
         text = figure if isinstance(figure, str) else f"{figure:,}"
     return f"{text} {unit}" if unit else text
+
+
+def axis(value: AxisValue | None) -> str:
+    """The value of an axis, which one of two arms may not have."""
+    return NONE if value is None else spell(value)
 
 
 _SCALED: dict[str, tuple[tuple[float, str], ...]] = {
@@ -120,14 +126,14 @@ def interval(effect: Effect) -> str:
     return f"{percent(low)} to {percent(high)}"
 
 
-def effect(change: Effect) -> str:
-    """The change of time with its interval: "-1.24% (-1.31% to -1.17%)"."""
-    return f"{ratio(change)} ({interval(change)})"
+def effect(change: Effect | None) -> str:
+    """The change of time with its interval: "-1.24% (-1.31% to -1.17%)"; empty for none."""
+    return f"{ratio(change)} ({interval(change)})" if change else ""
 
 
-def ratio(change: Effect) -> str:
-    """The change of time, or of what a program prints instead: "-1.24%"."""
-    return percent(change.printed[0])
+def ratio(change: Effect | None) -> str:
+    """The change of time, or of what a program prints instead: "-1.24%"; empty for none."""
+    return percent(change.printed[0]) if change else ""
 
 
 def judged(arms: Iterable[Arm]) -> str:

@@ -31,18 +31,11 @@ def render(
     across, down = axes
     columns, rows = (values_of(arms.values(), axis) for axis in (across, down))
     short = len(columns) > _COLUMNS
-    cells = [
-        (
-            Span(row, "strong"),
-            *(
-                _cell(
-                    lowest(arms, values, {down: row, across: column}), values, texts, margin, short
-                )
-                for column in columns
-            ),
-        )
-        for row in rows
-    ]
+    cells = []
+    for row in rows:
+        best = (lowest(arms, values, {down: row, across: column}) for column in columns)
+        glyphs = (_cell(name, values, texts, margin, short) for name in best)
+        cells.append((Span(row, "strong"), *glyphs))
     header = (f"{down} \\ {across}", *columns)
     yield table(header, cells, numbers=range(1, len(header)))
     yield paragraph(

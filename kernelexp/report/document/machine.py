@@ -9,14 +9,8 @@ from kernelexp.services.doctor import Fact
 
 
 def render(facts: Sequence[Fact]) -> Iterator[Block]:
-    yield table(
-        ("", "found", "for"),
-        (
-            (
-                Span(fact.name, "strong"),
-                fact.found or Span("missing", "warn"),
-                fact.allows,
-            )
-            for fact in facts
-        ),
+    rows = (
+        (Span(fact.name, "strong"), fact.found or Span("missing", "warn"), fact.allows)
+        for fact in facts
     )
+    yield table(("", "found", "for"), rows)

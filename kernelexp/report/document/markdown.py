@@ -49,12 +49,11 @@ def _span(span: Span) -> str:
 
 
 def _table(block: Table) -> str:
-    rows = [[_cell(text_of(cell)) for cell in row] for row in block.rows]
+    rows = [
+        [_line(text_of(cell)).replace("\\|", "|").replace("|", "\\|") for cell in row]
+        for row in block.rows
+    ]
     return tabulate(rows, headers=block.header, tablefmt="github", disable_numparse=True)
-
-
-def _cell(words: str) -> str:
-    return _line(words).replace("\\|", "|").replace("|", "\\|")
 
 
 _line = text.markdown_line

@@ -34,9 +34,8 @@ def render(record: Record, verbose: bool = False) -> Iterator[Block]:
         yield paragraph(conditions)
     said = [one.verdict.sentence for one in record.candidates]
     for failure in measurement.failures:
-        if any(failure.words.rstrip(".") in sentence for sentence in said):
-            continue  # the verdict below is that
-        yield paragraph(f"{failure.arm}: {failure.status}: {failure.words}")
+        if not any(failure.words.rstrip(".") in sentence for sentence in said):
+            yield paragraph(f"{failure.arm}: {failure.status}: {failure.words}")
 
 
 _DETECTS = (
@@ -48,25 +47,21 @@ _DETECTS = (
 def _times(rows: list[tuple[str, ...]], verbose: bool, printed: PrintedSamples | None) -> Block:
     """Tabulates what was timed, peers and placebo; a program's figure that is not a time is in the
     page above, and no program states its work."""
-    header = ["timed" if verbose else "timed too", "ms", "TFLOPS", "vs. baseline", "detects"]
+    header = ("timed" if verbose else "timed too", "ms", "TFLOPS", "vs. baseline", "detects")
+    shown = None
     if printed:
-        kept = (0, 1, 3, 4) if printed.is_time else (0, 3, 4)
-        header = [header[place] for place in kept]
-        rows = [tuple(row[place] for place in kept) for row in rows]
-    return table(header, rows, numbers=range(1, len(header)))
+        shown = (0, 1, 3, 4) if printed.is_time else (0, 3, 4)
+    return table(header, rows, numbers=range(1, len(header)), shown=shown)
 
 
 def _also(record: Record, printed: PrintedSamples) -> Block:
     """The medians of what programs printed besides what they are judged by, one row per arm."""
-    header = ["printed too"]
-    header += [
-        metrics.spell_printed(name, also_printed.unit)
-        for name, also_printed in printed.also.items()
-    ]
-    rows = [
+    units = (metrics.spell_printed(name, own.unit) for name, own in printed.also.items())
+    header = ("printed too", *units)
+    rows = (
         [name, *(figures.value(metrics.read(f"printed_{item}", arm)) for item in printed.also)]
-        for name, arm in zip(record.names, record.arms, strict=True)
-    ]
+        for name, arm in record.by_name.items()
+    )
     return table(header, rows, numbers=range(1, len(header)))
 
 
@@ -115,7 +110,7 @@ def _method(measurement: Measurement, estimate: Estimate, record: Record) -> str
 def _cards(record: Record) -> Iterator[Block]:
     """The baseline on each GPU: how far the GPUs differ, which no ratio between variants shows."""
     rows = []
-    taken = [*((heat.measurement, heat.estimate) for heat in record.heats)]
+    taken = [(heat.measurement, heat.estimate) for heat in record.heats]
     if record.measurement and record.estimate:
         taken.append((record.measurement, record.estimate))
     for number, (own, estimate) in enumerate(taken, 1):
@@ -159,16 +154,12 @@ def _departures(measurement: Measurement) -> str:
     slower = Counter(departure.processes for departure in early if departure.slower_than)
     decided = Counter(departure.processes for departure in early if not departure.slower_than)
     unit = "rounds" if measurement.printed else "processes"
-    parts = [
-        f"{', '.join(map(_counted, counts.values(), counts))} {unit}, {why}"
-        for counts, why in ((slower, "as slower than the best"), (decided, "as decided"))
-        if counts
-    ]
+    parts = []
+    for counts, why in ((slower, "as slower than the best"), (decided, "as decided")):
+        left = [f"{n} variant{'s' if n > 1 else ''} after {after}" for after, n in counts.items()]
+        if left:
+            parts.append(f"{', '.join(left)} {unit}, {why}")
     return f"Stopped early: {'; '.join(parts)}."
-
-
-def _counted(count: int, processes: int) -> str:
-    return f"{count} variant{'s' if count > 1 else ''} after {processes}"
 
 
 def _conditions(estimate: Estimate) -> str:
@@ -176,13 +167,11 @@ def _conditions(estimate: Estimate) -> str:
     if state is None:
         return ""
     throttle = ", ".join(f"{name} {100 * share:.0f}%" for name, share in state.throttle.items())
+    heat = f"{state.temperature_c:.0f} C{f'; {throttle}' if throttle else ''}."
     if not state.sm_clock_mhz:  # between the runs of programs
-        if not state.temperature_c:
-            return ""
-        return f"Between runs {state.temperature_c:.0f} C{'; ' + throttle if throttle else ''}."
+        return f"Between runs {heat}" if state.temperature_c else ""
     return (
         f"SM {state.sm_clock_mhz:,.0f} MHz ({state.sm_clock_low_mhz:,} to "
         f"{state.sm_clock_high_mhz:,}), memory {state.memory_clock_mhz:,.0f} MHz, "
-        f"{state.power_w:.0f} W, "
-        f"{state.temperature_c:.0f} C{'; ' + throttle if throttle else ''}."
+        f"{state.power_w:.0f} W, {heat}"
     )

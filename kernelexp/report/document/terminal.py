@@ -65,14 +65,13 @@ def _render(block: Block) -> Iterator[RenderableType]:
 
 
 def _table(block: Table) -> RichTable:
-    if any(block.header):
-        table = RichTable(
-            *map(printable, block.header), box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1)
-        )
-    else:
-        table = RichTable(box=None, show_header=False, pad_edge=False, padding=(0, 1))
-        for _ in block.header:
-            table.add_column()
+    table = RichTable(
+        *map(printable, block.header),
+        box=box.SIMPLE_HEAD if any(block.header) else None,
+        show_header=any(block.header),
+        pad_edge=False,
+        padding=(0, 1),
+    )
     whole = _whole(block)
     for index, column in enumerate(table.columns):
         column.overflow = "fold"
@@ -129,21 +128,21 @@ def _breaks(block: Table, widths: Sequence[int], whole: Collection[int]) -> bool
 def _words(block: Table, gap: int, fixed: Collection[int]) -> list[int]:
     """The narrowest width of each column that breaks no word, in 80 columns if they all fit; else
     columns of long words share what is left of it."""
-    widths = [_longest(block, index, fixed) for index in range(len(block.header))]
-    free = sorted((i for i in range(len(widths)) if i not in fixed), key=lambda i: widths[i])
-    left = _WIDTH - 2 - gap * (len(widths) - 1) - sum(widths[i] for i in fixed if i < len(widths))
-    for place, index in enumerate(free):
-        widths[index] = max(1, min(widths[index], left // (len(free) - place)))
-        left -= widths[index]
-    return widths
+    columns = range(len(block.header))
+    return _fitted([_longest(block, index, fixed) for index in columns], gap, fixed)
 
 
 def _shared(block: Table, gap: int, fixed: Collection[int]) -> list[int]:
     """Widths that fill 80 columns, of a table with words that are broken anyway: the narrow columns
     have what they need."""
-    widths = [_longest_line(block, index) for index in range(len(block.header))]
+    columns = range(len(block.header))
+    return _fitted([_longest_line(block, index) for index in columns], gap, fixed)
+
+
+def _fitted(widths: list[int], gap: int, fixed: Collection[int]) -> list[int]:
+    """The widths, of which the largest are cut where 80 columns are too few; never the fixed."""
     free = sorted((i for i in range(len(widths)) if i not in fixed), key=lambda i: widths[i])
-    left = _WIDTH - 2 - gap * (len(widths) - 1) - sum(widths[i] for i in fixed if i < len(widths))
+    left = _WIDTH - 2 - gap * (len(widths) - 1) - sum(widths[i] for i in fixed)
     for place, index in enumerate(free):
         widths[index] = max(1, min(widths[index], left // (len(free) - place)))
         left -= widths[index]

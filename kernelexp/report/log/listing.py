@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kernelexp.dossier import expected
 from kernelexp.dossier.standing import Standings, Tree
@@ -21,6 +21,7 @@ from kernelexp.report.document.document import (
     Cell,
     Heading,
     Span,
+    filled,
     paragraph,
     status,
     table,
@@ -89,29 +90,30 @@ def _experiments(standings: Mapping[str, Standings]) -> Block:
     rows: list[tuple[Cell, ...]] = [
         (name, item.experiment.title, _verdict(item)) for name, item in standings.items()
     ]
-    if any(candidate.decision for entry in standings.values() for candidate in entry.candidates):
+    if any(one.decision for entry in standings.values() for one in entry.candidates):
         header = (*header, report.HEADER)
-        rows = [(*row, _decisions(standings[str(row[0])])) for row in rows]
+        decided = map(_decisions, standings.values())
+        rows = [(*row, word) for row, word in zip(rows, decided, strict=True)]
     return table(header, rows, unwrapped=(0, 2))
 
 
 def _decisions(standings: Standings) -> Cell:
     """The decisions that hold, each once, in the order of the candidates."""
-    words = list(dict.fromkeys(report.word(one.decision) for one in standings.candidates))
-    words = [word for word in words if word]
-    if len(words) == 1:
-        return words[0]
-    return "\n".join(text_of(word) for word in words)
+    return _stacked(filter(None, (report.word(one.decision) for one in standings.candidates)))
 
 
 def _verdict(standings: Standings) -> Cell:
     """One word for an experiment; several candidates may have several."""
-    words = list(dict.fromkeys(map(logbook.verdict, standings.candidates)))
-    if words == [logbook.NOT_RUN] and standings.former:
+    words = [logbook.verdict(standing) for standing in standings.candidates]
+    if {*words} == {logbook.NOT_RUN} and standings.former:
         return Span(logbook.CHANGED, "warn")
-    if len(words) == 1:
-        return words[0]
-    return "\n".join(word.text if isinstance(word, Span) else word for word in words)
+    return _stacked(words)
+
+
+def _stacked(cells: Iterable[Cell]) -> Cell:
+    """Each once; in its style if there is one."""
+    known = list(dict.fromkeys(cells))
+    return known[0] if len(known) == 1 else "\n".join(map(text_of, known))
 
 
 def _values(axis: Axis) -> str:
@@ -143,8 +145,8 @@ def experiment(
     summary of each, or its page if `verbose`."""
     written = standings.experiment
     yield Heading(f"{name}  {written.title}")
-    for sentence in logbook.by_card(standings, records):
-        yield paragraph(sentence, style="warn")
+    for label, words in logbook.by_card(standings, records).items():
+        yield paragraph(f"{label}: {words}.", style="warn")
     changes = "\n".join(f"- {change}" for change in written.changes)
     reasons = dict.fromkeys(
         filter(
@@ -170,7 +172,7 @@ def experiment(
         yield paragraph("The expectation was written after that record.", style="dim")
     if since := expected.rewritten(standings):
         yield paragraph(_REWRITTEN[since], style="warn" if since == "edited" else "dim")
-    for standing, point in zip(standings.candidates, written.candidates, strict=True):
+    for standing, point in standings.points:
         if standing.changed:
             yield paragraph(
                 f"{spell_point(point)}: {logbook.before_change(standing)}.", style="warn"
@@ -195,31 +197,23 @@ def experiment(
 
 def _standing(standings: Standings) -> Block:
     rows: list[tuple[Cell, ...]] = []
-    for standing, point in zip(standings.candidates, standings.experiment.candidates, strict=True):
-        arm = None if standing.changed else standing.arm
-        effect = arm.measured.effect if arm and arm.measured else None
+    for standing, point in standings.points:
+        arm = standing.current
         was = standing.record.baseline.published if standing.record else None
-        now = arm.published if arm else None
-        rows.append(
-            (
-                spell_point(point),
-                figures.cell_of(arm),
-                figures.effect(effect) if effect else figures.published_change(was, now),
-                logbook.verdict(standing),
-            )
-        )
+        change = figures.effect(standing.effect)
+        change = change or figures.published_change(was, arm.published if arm else None)
+        rows.append((spell_point(point), figures.cell_of(arm), change, logbook.verdict(standing)))
     head = figures.head_of(candidate.arm for candidate in standings.candidates if candidate.arm)
-    header = ("candidate", head, "change", "verdict")
-    return table(header, rows, numbers=(1, 2), unwrapped=(3,))
+    return table(("candidate", head, "change", "verdict"), rows, numbers=(1, 2), unwrapped=(3,))
 
 
 def _sources(standings: Standings) -> Iterator[Block]:
     """Names the records that speak, and those that do not list all that they were made from."""
     if source := _from(standings):
         yield paragraph(source, style="dim")
-    records = {c.record.run: c.record for c in standings.candidates if c.record}
+    records = standings.by_run.items()
     for what in (consistency.PROBLEM, consistency.HEADERS):
-        silent = [run for run, record in records.items() if what in consistency.unrecorded(record)]
+        silent = [run for run, record in records if what in consistency.unrecorded(record)]
         if silent:
             words = f"did not record {what}: a change since is not noticed."
             yield paragraph(f"{', '.join(silent)} {words}", style="warn")
@@ -227,9 +221,7 @@ def _sources(standings: Standings) -> Iterator[Block]:
 
 def _from(standings: Standings) -> str:
     """Names the records of the table's rows, and their size where it is not the usual one."""
-    runs = dict.fromkeys(
-        _named(candidate.record) for candidate in standings.candidates if candidate.record
-    )
+    runs = dict.fromkeys(map(_named, standings.by_run.values()))
     if all(run.startswith(_PUBLISHED) for run in runs):
         return "; ".join(runs)
     return f"from {', '.join(runs)}"
@@ -266,29 +258,21 @@ def _record(record: Record, tree: Tree, is_of_sizes: bool = False) -> Iterator[B
 
 
 def _rows(record: Record) -> Block:
-    verdicts: list[Cell] = [
-        "",
-        *(status(candidate.verdict.status) for candidate in record.candidates),
-    ]
+    verdicts = {name: status(one.verdict.status) for name, one in record.judged.items()}
     rows: list[tuple[Cell, ...]] = [
         (
             "baseline" if arm is record.baseline else spell_point(own_axes(record.baseline, arm)),
             *_figures(arm, record.baseline),
-            verdict,
+            verdicts.get(name, ""),
         )
-        for arm, verdict in zip(record.arms, verdicts, strict=True)
+        for name, arm in record.by_name.items()
     ]
-    shown = [index for index in range(len(_HEADER)) if any(row[index] for row in rows)]
-    return table(
-        [figures.head_of(record.arms) if index == _TIME else _HEADER[index] for index in shown],
-        [[row[index] for index in shown] for row in rows],
-        numbers=[place for place, index in enumerate(shown) if 0 < index < len(_HEADER) - 2],
-        unwrapped=(len(shown) - 1,),
-    )
+    header = ("", figures.head_of(record.arms), *_HEADER)
+    shown = filled(rows)
+    return table(header, rows, range(1, len(header) - 2), (shown[-1],), shown)
 
 
-_TIME = 1
-_HEADER = ("", "ms", "TFLOPS", "change", "registers", "smem, B", "emulated", "verdict")
+_HEADER = ("TFLOPS", "change", "registers", "smem, B", "emulated", "verdict")
 
 
 def _figures(arm: Arm, base: Arm) -> tuple[str, ...]:
@@ -297,16 +281,13 @@ def _figures(arm: Arm, base: Arm) -> tuple[str, ...]:
     The rate is for published results that give no time: 80 columns are few.
     """
     time = figures.cell_of(arm)
-    effect = arm.measured.effect if arm.measured else None
     summary = metrics.summarize(arm) if arm.has_code else {}
-    registers = str(summary["registers"]) if summary else figures.registers_of(arm)
     cells = (
         time,
         figures.tflops_of(arm) if time == figures.NONE else "",
-        figures.ratio(effect)
-        if effect
-        else figures.published_change(base.published, arm.published if arm is not base else None),
-        registers,
+        figures.ratio(arm.effect)
+        or figures.published_change(base.published, arm.published if arm is not base else None),
+        str(summary["registers"]) if summary else figures.registers_of(arm),
         figures.value(summary.get("smem_bytes")),
     )
     emulated = "right" if is_right(arm) else "wrong"

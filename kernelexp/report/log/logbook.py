@@ -26,7 +26,7 @@ from kernelexp.report.log import decisions
 from kernelexp.services.kernel_logs import KernelLog
 
 HISTORY_HEADER = ("Commit", "Change", "Time (ms)", "TFLOPS", "Regs", "Notes")
-EXPERIMENT_HEADER = ("Id", "Experiment", "Baseline", "Candidate", "Verdict")
+EXPERIMENT_HEADER: tuple[str, ...] = ("Id", "Experiment", "Baseline", "Candidate", "Verdict")
 NOT_RUN = "not run"
 CHANGED = "changed since"
 """What stands where the verdict of a variant that is no longer the same would."""
@@ -83,7 +83,7 @@ def file(logs: Sequence[KernelLog]) -> Iterator[Block]:
 def _best(log: KernelLog) -> tuple[Cell, ...]:
     if log.best is None:
         return ()
-    arm, whose = best_arm(log, log.best)
+    arm, whose = best_arm(log)
     rate = figures.tflops_of(arm)
     registers = figures.registers_of(arm)
     known = arm if arm and figures.time_of(arm) != figures.NONE else None
@@ -99,9 +99,7 @@ def _best(log: KernelLog) -> tuple[Cell, ...]:
 def slower(before: KernelLog, after: KernelLog) -> str:
     """Says that the current best takes longer than the one before a decision, in a sentence; empty
     where it does not, where a time is not known, or where the two are of different sizes."""
-    if before.best is None or after.best is None:
-        return ""
-    (was, whose), (now, by) = best_arm(before, before.best), best_arm(after, after.best)
+    (was, whose), (now, by) = best_arm(before), best_arm(after)
     if was is None or now is None or not took_less(was, now):
         return ""
     return (
@@ -126,18 +124,11 @@ def _milliseconds(arm: Arm) -> float:
     return (arm.published.time_ms or 0.0) if arm.published else 0.0
 
 
-def best_arm(log: KernelLog, best: str) -> tuple[Arm | None, str]:
+def best_arm(log: KernelLog) -> tuple[Arm | None, str]:
     """The arm of the current best, if it still stands, and who says that it is the best."""
+    arm = log.best_standing.current if log.best_standing else None
     if log.accepted is None:
-        arm = log.history[best].candidates[0].arm
         return arm, "measured" if arm and arm.measured else "published"
-    entry = log.history.get(best) or log.experiments.get(best)
-    accepted = (
-        [candidate for candidate in entry.candidates if candidate.decision == log.accepted]
-        if entry
-        else []
-    )
-    arm = accepted[0].arm if accepted and not accepted[0].changed else None
     kind = "measured, " if arm and arm.measured else "published, " if arm and arm.published else ""
     at = f" at {decisions.short(log.accepted.commit)}" if log.accepted.commit else ""
     return arm, f"{kind}accepted{at}"
@@ -154,7 +145,9 @@ def _sources(log: KernelLog) -> str:
         sentences.append(f"Measured figures: {', '.join(devices)}; {how}")
     if published:
         sentences.append(f"Published figures: {'; '.join(published)}.")
-    if len(tuple(_timed_steps(log))) > 1:
+    steps = (step for entry in log.history.values() for step in entry.candidates)
+    timed = (step for step in steps if step.record and step.record.measurement)
+    if sum(not step.changed for step in timed) > 1:
         sentences.append(
             "Each measured step was timed beside the one before it, in a run of its own: changes "
             "compare, the times of two steps do not."
@@ -169,26 +162,18 @@ def _sources(log: KernelLog) -> str:
 
 
 def _standing_records(log: KernelLog) -> list[Record]:
-    entries = (*log.history.values(), *log.experiments.values())
-    return [c.record for entry in entries for c in entry.candidates if c.record]
+    return [c.record for entry in log.standings.values() for c in entry.candidates if c.record]
 
 
 def _cards(records: Iterable[Record]) -> list[str]:
     return sorted({record.device for record in records if record.measurement})
 
 
-def _timed_steps(log: KernelLog) -> Iterator[Standing]:
-    for entry in log.history.values():
-        for step in entry.candidates:
-            if step.record and step.record.measurement and not step.changed:
-                yield step
-
-
 def _changes(log: KernelLog, steps: bool = False) -> Iterator[str]:
     """Yields what is no longer as it was measured, a line for each candidate."""
     entries = log.history if steps else log.standings
     for name, entry in entries.items():
-        for standing, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
+        for standing, point in entry.points:
             if standing.changed:
                 several = f", {spell_point(point)}" if len(entry.candidates) > 1 else ""
                 yield f"{name}{several}: {before_change(standing)}."
@@ -210,28 +195,13 @@ def _sweeps(log: KernelLog) -> Block:
     from kernelexp.report.runs import sweep  # what runs sweeps is not loaded where there is none
 
     cards = _cards(_standing_records(log))
-
-    def card(record: Record) -> str:
-        return (
-            f"; {record.device}"
-            if record.measurement and cards not in ([], [record.device])
-            else ""
-        )
-
-    rows = (
-        (
-            record.run,
-            record.title.removeprefix("Sweep of ")
-            + sweep.held(record, log.defaults)
-            + card(record),
-            *(
-                (figures.NONE, Span(CHANGED, "warn"))
-                if record.run in log.sweeps_changed
-                else sweep.fastest(record)
-            ),
-        )
-        for record in log.sweeps
-    )
+    rows: list[tuple[Cell, ...]] = []
+    for record in log.sweeps:
+        axes = record.title.removeprefix("Sweep of ") + sweep.held(record, log.defaults)
+        if record.measurement and cards not in ([], [record.device]):
+            axes += f"; {record.device}"
+        former = (figures.NONE, Span(CHANGED, "warn"))
+        rows.append((record.run, axes, *(former if log.changes(record) else sweep.fastest(record))))
     return table(("Sweep", "Axes", "Time (ms)", "Fastest"), rows, numbers=(2,))
 
 
@@ -244,13 +214,10 @@ def history(log: KernelLog) -> Block:
 def history_row(name: str, entry: Standings) -> tuple[Cell, ...]:
     """A measured step's notes begin with its change: times of different runs do not compare."""
     step = entry.candidates[0]
-    arm = None if step.changed else step.arm
-    change = ""
-    if arm and arm.measured and arm.measured.effect:
-        change = figures.ratio(arm.measured.effect)
+    arm = step.current
     stale = before_change(step) if step.changed else ""
     taken = decisions.sentence(step.decision) if step.decision else ""
-    notes = "; ".join(note for note in (change, stale, entry.experiment.notes, taken) if note)
+    notes = (figures.ratio(step.effect), stale, entry.experiment.notes, taken)
     registers = figures.registers_of(arm) if arm and (arm.measured or arm.published) else None
     return (
         name,
@@ -258,42 +225,35 @@ def history_row(name: str, entry: Standings) -> tuple[Cell, ...]:
         figures.time_of(arm),
         figures.tflops_of(arm),
         registers or figures.NONE,
-        notes,
+        "; ".join(filter(None, notes)),
     )
 
 
 def _rows(name: str, entry: Standings) -> Iterator[tuple[Cell, ...]]:
     """A row for each candidate of an experiment; a baseline is shown with each run of it."""
-    shown = None
-    for index, standing in enumerate(entry.candidates):
+    shown, several = None, len(entry.candidates) > 1
+    for index, (standing, point) in enumerate(entry.points):
         run = standing.record.run if standing.record else None
         baseline = _baseline(standing) if index == 0 or run != shown else None
         shown = run
+        which = f"{spell_point(point)}: " if several else ""
         yield (
             name if index == 0 else "",
             entry.experiment.title if index == 0 else "",
             "" if index and baseline is None else _short(baseline, standing.record),
-            _candidate(entry, index),
+            which + _short(standing.current, standing.record),
             verdict(standing),
         )
 
 
 def _with_decisions(rows: Sequence[tuple[Cell, ...]], entries: Mapping[str, Standings]) -> Block:
     """The table of experiments; with people's decisions where there are any."""
+    header = EXPERIMENT_HEADER
     decided = [candidate.decision for entry in entries.values() for candidate in entry.candidates]
-    if not any(decided):
-        return table(EXPERIMENT_HEADER, rows, numbers=(2, 3), unwrapped=(4,))
-    wider = [(*row, decisions.word(decision)) for row, decision in zip(rows, decided, strict=True)]
-    return table((*EXPERIMENT_HEADER, "Decision"), wider, numbers=(2, 3), unwrapped=(4,))
-
-
-def _candidate(entry: Standings, index: int) -> str:
-    """The candidate's time and change; where there are several, which one it is."""
-    standing = entry.candidates[index]
-    result = figures.NONE if standing.changed else _short(standing.arm, standing.record)
-    if len(entry.candidates) == 1:
-        return result
-    return f"{spell_point(entry.experiment.candidates[index])}: {result}"
+    if any(decided):
+        header = (*header, "Decision")
+        rows = [(*row, decisions.word(one)) for row, one in zip(rows, decided, strict=True)]
+    return table(header, rows, numbers=(2, 3), unwrapped=(4,))
 
 
 def _baseline(standing: Standing) -> Arm | None:
@@ -310,13 +270,12 @@ def verdict(standing: Standing) -> Cell:
 _DECIDED = (Status.IMPROVED, Status.REJECTED, Status.NEUTRAL)
 
 
-def by_card(entry: Standings, records: Sequence[Record]) -> Iterator[str]:
-    """A sentence for each candidate whose latest verdicts on two GPUs differ, at the size of its
-    standing record: "rows=4: REJECTED on NVIDIA H100 (2026-11-26); IMPROVED on ...". `records` are
-    the experiment's, in any order."""
-    for standing, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
-        if words := of_cards(standing, records):
-            yield f"{spell_point(point)}: {'; '.join(words)}."
+def by_card(entry: Standings, records: Sequence[Record]) -> dict[str, str]:
+    """The latest verdicts on each GPU of the candidates for which they differ, by the candidate, at
+    the size of its standing record: "REJECTED on NVIDIA H100 (2026-11-26); IMPROVED on ...".
+    `records` are the experiment's, in any order."""
+    verdicts = ((spell_point(point), of_cards(one, records)) for one, point in entry.points)
+    return {point: "; ".join(words) for point, words in verdicts if words}
 
 
 def of_cards(standing: Standing, records: Sequence[Record]) -> list[str]:
@@ -358,8 +317,7 @@ def _sizes(record: Record) -> list[str]:
 
 def _short(arm: Arm | None, record: Record | None) -> str:
     if arm and arm.measured:
-        effect = arm.measured.effect
-        change = f", {figures.ratio(effect)}" if effect else ""
+        change = f", {figures.ratio(arm.effect)}" if arm.effect else ""
         return f"{_time(arm)}{change}{figures.standing_conditions(record)}".removeprefix(", ")
     if arm and arm.published and arm.published.time_ms is not None:
         return f"{figures.time_of(arm)} ms"
@@ -380,8 +338,8 @@ def _section(name: str, entry: Standings) -> Iterator[Block]:
     if any(dates):
         yield Labelled("Date", ", ".join(filter(None, dates)))
     yield Labelled("Baseline", _long(first, _baseline(first), spell_point(experiment.baseline)))
-    for standing, point in zip(entry.candidates, experiment.candidates, strict=True):
-        arm = None if standing.changed else standing.arm
+    for standing, point in entry.points:
+        arm = standing.current
         yield Labelled("Result", _long(standing, arm, spell_point(point)))
     yield Labelled("Verdict", _verdicts(entry))
     for candidate in entry.candidates:
@@ -422,7 +380,7 @@ def decided(entry: Standings) -> Iterator[str]:
     """Every decision on an experiment in a sentence, oldest first; the last of each candidate
     holds."""
     several = len(entry.candidates) > 1
-    for standing, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
+    for standing, point in entry.points:
         for decision in standing.decisions:
             which = f"{spell_point(point)}: " if several else ""
             yield f"{which}{decisions.sentence(decision)}"
@@ -434,8 +392,7 @@ def _long(standing: Standing, arm: Arm | None, variant: str) -> str:
     if arm.measured:
         rate = figures.tflops_of(arm)
         speed = "" if rate == figures.NONE else f", {rate} TFLOPS"
-        effect = arm.measured.effect
-        change = f", {figures.effect(effect)}" if effect else ""
+        change = f", {figures.effect(arm.effect)}" if arm.effect else ""
         whose = f"measured, {arm.measured.device}{figures.standing_conditions(standing.record)}"
         return f"{_time(arm)}{speed}{change} ({whose}); {variant}".removeprefix(", ").lstrip()
     if arm.published:
@@ -447,13 +404,11 @@ def _long(standing: Standing, arm: Arm | None, variant: str) -> str:
 
 def _verdicts(entry: Standings) -> str:
     parts = []
-    for standing, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
-        whose = (
-            " (published)" if standing.record and standing.record.provenance == "published" else ""
-        )
+    for standing, point in entry.points:
+        is_published = standing.record and standing.record.provenance == "published"
         several = f"{spell_point(point)} " if len(entry.candidates) > 1 else ""
         word = CHANGED if standing.changed else _status(standing)
-        parts.append(f"{several}{word}{whose}")
+        parts.append(f"{several}{word}{' (published)' if is_published else ''}")
     return "; ".join(parts)
 
 

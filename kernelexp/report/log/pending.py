@@ -66,8 +66,8 @@ def of_log(log: KernelLog, records_of: RecordsOf) -> dict[str, tuple[PendingArm,
     wrong, lineage = found_wrong(log.standings), _Lineage(log)
     result = {}
     for name, entry in log.standings.items():
-        cards = _contested(entry, records_of(name)) if name in log.experiments else ()
-        every = list(_of_experiment(log, name, cards, name in wrong, lineage))
+        contested = logbook.by_card(entry, records_of(name)) if name in log.experiments else ()
+        every = list(_of_experiment(log, name, contested, name in wrong, lineage))
         alone = all(one.waits is Waits.REJECTION for one in every)
         # Of several candidates, those that lost to another need no word of their own.
         result[name] = tuple(
@@ -81,21 +81,20 @@ def of_log(log: KernelLog, records_of: RecordsOf) -> dict[str, tuple[PendingArm,
 
 
 def _of_experiment(
-    log: KernelLog, name: str, cards: Collection[str], is_wrong: bool, lineage: _Lineage
+    log: KernelLog, name: str, contested: Collection[str], is_wrong: bool, lineage: _Lineage
 ) -> Iterator[PendingArm]:
     entry = log.standings[name]
-    pairs = zip(entry.candidates, entry.experiment.candidates, strict=True)
-    for number, (standing, point) in enumerate(pairs, 1):
-        waits = _waits(entry, standing, spell_point(point) in cards, is_wrong, name in log.history)
+    for number, (standing, point) in enumerate(entry.points, 1):
+        waits = _waits(
+            entry, standing, spell_point(point) in contested, is_wrong, name in log.history
+        )
         if waits is not None:
-            measured = standing.arm.measured if standing.arm else None
-            effect = measured.effect if measured else None
             settled = lineage.kept(name, point) if waits is Waits.ACCEPTANCE else ("", False)
             yield PendingArm(
                 waits=waits,
                 number=number,
                 point=spell_point(point),
-                gain=1 - effect.high if effect else 0.0,
+                gain=1 - standing.effect.high if standing.effect else 0.0,
                 kept=settled[0],
                 is_default=settled[1],
             )
@@ -129,10 +128,6 @@ def _waits(
     if status is Status.IMPROVED:
         return Waits.ACCEPTANCE
     return Waits.REJECTION if _is_slower(standing) and not decided else None
-
-
-def _contested(entry: Standings, records: Sequence[Record]) -> Collection[str]:
-    return [sentence.partition(": ")[0] for sentence in logbook.by_card(entry, records)]
 
 
 def _is_predicted(entry: Standings, standing: Standing) -> bool:
@@ -171,8 +166,7 @@ class _Lineage:
         self._heirs: dict[_Key, tuple[str, str]] = {}
         """By baseline, the candidate that took its place, and the last experiment on that."""
         for name, entry in log.experiments.items():
-            for number, point in enumerate(entry.experiment.candidates, 1):
-                standing = entry.candidates[number - 1]
+            for number, (standing, point) in enumerate(entry.points, 1):
                 own, by = _key(self._bases[name]), self._successor(name, point)
                 is_better = standing.verdict and standing.verdict.status is Status.IMPROVED
                 if by and is_better and {**log.defaults, **self._bases[name]} != log.defaults:
@@ -222,7 +216,7 @@ def _key(base: Point) -> _Key:
 def faster(log: KernelLog, records_of: RecordsOf) -> str:
     """Says which improvement that waits to be accepted took less time than the current best, in a
     sentence; empty where none did, or where times are not known or of different sizes."""
-    best = logbook.best_arm(log, log.best)[0] if log.best else None
+    best = logbook.best_arm(log)[0]
     every = [
         (figures.timed(standing.arm), name, one.number, len(log.standings[name].candidates))
         for name, own in of_log(log, records_of).items()

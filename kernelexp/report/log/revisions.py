@@ -33,28 +33,19 @@ def _row(stage: Stage) -> tuple[Cell, ...]:
     if stage.same_as:
         same = Span(f"as {stage.same_as[:SHOWN]}", "dim")
         return (commit, stage.subject, "", "", "", "", "", same)
-    return (
-        commit,
-        stage.subject,
-        *_built(stage.arm),
-        figures.time_of(stage.arm),
-        _outcome(stage),
-    )
+    built, time = _built(stage.arm), figures.time_of(stage.arm)
+    return (commit, stage.subject, *built, time, _outcome(stage))
 
 
 def _built(arm: Arm | None) -> tuple[str, str, str, str]:
     if arm is None or arm.build is None:
         return (figures.NONE,) * 4
-    resources = arm.build.resources
-    spill, memory = (
-        resources.spill_bytes,
-        resources.static_smem_bytes + resources.dynamic_smem_bytes,
-    )
+    used = arm.build.resources
     return (
-        str(resources.registers),
-        figures.value(spill),
-        f"{memory:,}",
-        f"{resources.sass_bytes:,}",
+        str(used.registers),
+        figures.value(used.spill_bytes),
+        f"{used.static_smem_bytes + used.dynamic_smem_bytes:,}",
+        f"{used.sass_bytes:,}",
     )
 
 
@@ -64,25 +55,23 @@ def _outcome(stage: Stage) -> Cell:
         return Span("absent", "dim")
     if arm.refused:
         return status(arm.refused.status)
-    if stage.verdict and arm.measured and arm.measured.effect:
-        return f"{figures.percent(arm.measured.effect.ratio)} {stage.verdict.status}"
+    if stage.verdict and arm.effect:
+        return f"{figures.percent(arm.effect.ratio)} {stage.verdict.status}"
     if arm.emulated and not arm.emulated.unsupported:
         return "right"
     return ""
 
 
-def step(bisect_step: BisectStep) -> Block:
+def step(taken: BisectStep) -> Block:
     """A revision that was looked at, in a line."""
-    side = Span(f"{bisect_step.side:7}", _SIDES[bisect_step.side])
-    return paragraph(
-        side, f" {bisect_step.commit[:SHOWN]} {bisect_step.subject}: {bisect_step.sentence}"
-    )
+    side = Span(f"{taken.side:7}", _SIDES[taken.side])
+    return paragraph(side, f" {taken.commit[:SHOWN]} {taken.subject}: {taken.sentence}")
 
 
 def bisected(result: Bisected) -> Iterator[Block]:
     """All revisions that were looked at, then the commit, or why there is none."""
-    for bisect_step in result.steps:
-        yield step(bisect_step)
+    for taken in result.steps:
+        yield step(taken)
     if not result.first_bad:
         skipped = any(item.side == "skipped" for item in result.steps)
         why = "could not both be judged" if skipped else f"do not differ by {result.by}"
@@ -90,8 +79,8 @@ def bisected(result: Bisected) -> Iterator[Block]:
         return
     if len(result.first_bad) > 1:
         yield paragraph("The first bad commit is one of these, as not all could be judged:")
-        for bisect_step in result.first_bad:
-            yield paragraph(f"{bisect_step.commit[:SHOWN]} {bisect_step.subject}", indent=2)
+        for taken in result.first_bad:
+            yield paragraph(f"{taken.commit[:SHOWN]} {taken.subject}", indent=2)
         return
     (first,) = result.first_bad
     yield paragraph(

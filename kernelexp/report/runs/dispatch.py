@@ -11,10 +11,11 @@ import msgspec
 
 from kernelexp.judge import oversizes
 from kernelexp.model import sizes
-from kernelexp.model.axes import AxisValue, Point, spell, spell_point
+from kernelexp.model.axes import Point, spell, spell_point
 from kernelexp.model.errors import UsageError
 from kernelexp.model.record import Record, SizeResult
 
+_TYPES: dict[type, str] = {bool: "bool", int: "long long", str: "const char*"}
 _CPP = (".h", ".hpp", ".hh", ".cuh", ".inl")
 
 
@@ -42,21 +43,21 @@ class Dispatch(msgspec.Struct, frozen=True, kw_only=True):
 
 def of_record(record: Record) -> Dispatch:
     """Builds the table from the record of the last size of a run."""
-    arms = dict(zip(record.names, record.arms, strict=True))
+    arms = record.by_name
     choices = []
-    for size_result in oversizes.ordered(record.sizes):
-        name = oversizes.best(size_result)
+    for result in oversizes.ordered(record.sizes):
+        name = oversizes.best(result)
         if name is None:
-            why = next(iter(size_result.verdicts.values())).sentence
-            raise UsageError(f"no table: size {size_result.size} has no time. {why}")
-        effect = size_result.effect(name)
+            why = next(iter(result.verdicts.values())).sentence
+            raise UsageError(f"no table: size {result.size} has no time. {why}")
+        effect = result.effect(name)
         choices.append(
             SizeChoice(
-                size=size_result.size,
-                parameters=size_result.parameters,
+                size=result.size,
+                parameters=result.parameters,
                 axes=arms[name].axes,
                 change=effect.ratio - 1.0 if effect else 0.0,
-                run=size_result.run,
+                run=result.run,
             )
         )
     return Dispatch(
@@ -120,7 +121,7 @@ def _lines(table: Dispatch, record: Record) -> Iterator[str]:
     yield f"namespace {namespace} {{"
     yield ""
     yield "struct Variant {"
-    yield from (f"  {_type(value)} {axis};" for axis, value in first.axes.items())
+    yield from (f"  {_TYPES[type(value)]} {axis};" for axis, value in first.axes.items())
     yield "};"
     yield ""
     # Where one variant is the best at every size, the table looks at none.
@@ -142,7 +143,8 @@ def _chosen(
     """Yields code that branches on one parameter after another; sizes of the same variant
     together."""
     if len({spell_point(choices[one.run]) for one in results}) == 1:
-        values = ", ".join(map(_value, choices[results[0].run].values()))
+        own = choices[results[0].run].values()
+        values = ", ".join(f'"{one}"' if isinstance(one, str) else spell(one) for one in own)
         yield f"{indent}return {{{values}}};  // timed at {', '.join(one.size for one in results)}"
         return
     name, *inner = parameters
@@ -168,14 +170,3 @@ def _bound(group: Sequence[SizeResult], other: Sequence[SizeResult], name: str) 
     met = [own.at for own in oversizes.crossovers([one, two]) if own.at]
     middle = math.sqrt(one.parameters[name] * two.parameters[name])
     return math.floor(met[0] if met else middle)
-
-
-def _type(value: AxisValue) -> str:
-    return "bool" if isinstance(value, bool) else "long long" if isinstance(value, int) else _TEXT
-
-
-_TEXT = "const char*"
-
-
-def _value(value: AxisValue) -> str:
-    return f'"{value}"' if isinstance(value, str) else spell(value)

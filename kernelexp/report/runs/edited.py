@@ -131,17 +131,16 @@ def changes(base: Arm, arm: Arm) -> Iterator[str]:
     yield from (words for _, words in sorted(changed, key=lambda item: -item[0]))
 
 
-def of_variants(names: Sequence[str], arms: Sequence[Arm], counted: bool) -> Iterator[Block]:
+def of_variants(arms: Mapping[str, Arm], counted: bool) -> Iterator[Block]:
     """Up to three variants, none of which is a baseline: what is not zero in all of them, without
     what was counted where a launch was not executed to its end."""
-    known = [(label, [read(arm) for arm in arms]) for label, read in _plain(arms, counted)]
     rows = [
         (label, *(figures.value(value, "") for value in values))
-        for label, values in known
-        if any(values)
+        for label, read in _plain([*arms.values()], counted)
+        if any(values := [read(arm) for arm in arms.values()])
     ]
     if rows:
-        yield table(("figure", *names), rows, numbers=range(1, len(names) + 1))
+        yield table(("figure", *arms), rows, numbers=range(1, len(arms) + 1))
 
 
 def of_one(arm: Arm, counted: bool) -> Iterator[Block]:
@@ -150,20 +149,16 @@ def of_one(arm: Arm, counted: bool) -> Iterator[Block]:
     of_ptx = " on PTX" if any(label.endswith(_ON_PTX) for label, _ in known) else ""
     ran = arm.executed or arm.emulated_sass
     size = f"{ran.size}{of_ptx}" if ran else ""
-    headings = {"Built": True, f"Counted at size {size}": False}
-    for heading, is_built in headings.items():
+    build = arm.build
+    built = f"Built {plain_name(one_line(build.entry))}" if build and build.others else "Built"
+    for heading, is_built in ((built, True), (f"Counted at size {size}", False)):
         phrases = [
             _PHRASES[label.removesuffix(_ON_PTX)].format(figures.value(value))
             for label, value in known
             if value and (label in _LABELS) == is_built
         ]
         if phrases:
-            of = (
-                f"Built {plain_name(one_line(arm.build.entry))}"
-                if arm.build and arm.build.others
-                else ""
-            )
-            yield paragraph(f"{of if of and is_built else heading}: {', '.join(phrases)}.")
+            yield paragraph(f"{heading}: {', '.join(phrases)}.")
 
 
 def _plain(arms: Sequence[Arm], counted: bool) -> Iterator[tuple[str, Read]]:
@@ -201,7 +196,8 @@ def _sum(names: Sequence[str], unit: int = 1) -> Read:
         known = [value for value in values if isinstance(value, int | float)]
         # A counter that nothing counted is left out; of a launch with a fault all may be.
         is_counted = any(_read(name, arm) is not None for name in _INSTRUCTIONS)
-        if not known and arm.is_built and is_counted and _is_counter(names):
+        are_counters = not any(name in metrics.METRICS for name in names)
+        if not known and arm.is_built and is_counted and are_counters:
             return 0
         return unit * sum(known) if known else None
 
@@ -211,21 +207,17 @@ def _sum(names: Sequence[str], unit: int = 1) -> Read:
 _INSTRUCTIONS = (*EXECUTED.values(), PTX + EXECUTED["sass"])
 
 
-def _is_counter(names: Sequence[str]) -> bool:
-    return not any(name in metrics.METRICS for name in names)
-
-
 def _read(name: str, arm: Arm) -> Value | None:
     """Reads a figure of the build or the emulation: a profile is of another size."""
-    kinds = documents.KINDS
-    return next((value for kind in kinds if (value := _of_kind(name, arm, kind)) is not None), None)
-
-
-def _of_kind(name: str, arm: Arm, kind: metrics.Kind) -> Value | None:
     metric = metrics.METRICS.get(name)
-    if metric is not None:
-        return metric.read(arm) if metric.kind == kind else None
-    return metrics.read(name, arm, kind)
+    for kind in documents.KINDS:
+        if metric is None:
+            value = metrics.read(name, arm, kind)
+        else:
+            value = metric.read(arm) if metric.kind == kind else None
+        if value is not None:
+            return value
+    return None
 
 
 def _row(label: str, read: Read, base: Arm, candidates: Mapping[str, Arm]) -> list[Cell]:
@@ -274,9 +266,7 @@ def _pipes(base: Arm, arm: Arm) -> str:
     before, after = base.counted, arm.counted
     if not (before and after):
         return ""
-    was, now = (
-        emulated_evidence.counters.get(EXECUTED["sass"], 0) for emulated_evidence in (before, after)
-    )
+    was, now = (one.counters.get(EXECUTED["sass"], 0) for one in (before, after))
     if not was or was == now:
         return ""
     moved = {

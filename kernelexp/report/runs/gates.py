@@ -32,12 +32,8 @@ def render(checked: Checked) -> Iterator[Block]:
     yield paragraph(_counts(checked))
 
 
-def _sentence(gate_finding: GateFinding) -> str:
-    return (
-        f"{gate_finding.gate}: {gate_finding.sentence}"
-        if gate_finding.gate
-        else gate_finding.sentence
-    )
+def _sentence(one: GateFinding) -> str:
+    return f"{one.gate}: {one.sentence}" if one.gate else one.sentence
 
 
 def _counts(checked: Checked) -> str:
@@ -47,13 +43,13 @@ def _counts(checked: Checked) -> str:
         for finding in checked.findings
         if not finding.gate and finding.outcome != "compiler"
     ]
-    held = sum(gate_finding.outcome == "same" for gate_finding in own)
+    held = sum(one.outcome == "same" for one in own)
     words = f"{held} of {len(own)} variants match {FILE}"
     gated = [
         finding for finding in checked.findings if finding.gate and finding.outcome != "skipped"
     ]
     if gated:
-        met = sum(gate_finding.outcome == "same" for gate_finding in gated)
+        met = sum(one.outcome == "same" for one in gated)
         words += f"; {met} of {len(gated)} gates are met"
     if checked.since:
         words += f"; {checked.left_out} unchanged since {checked.since}"
@@ -103,7 +99,7 @@ def to_junit(findings: Sequence[GateFinding]) -> str:
         name="kernelexp check",
         tests=str(len(findings)),
         failures=str(len(failed)),
-        skipped=str(sum(gate_finding.outcome == "skipped" for gate_finding in findings)),
+        skipped=str(sum(one.outcome == "skipped" for one in findings)),
     )
     for finding in findings:
         name = printable(" / ".join(filter(None, (finding.variant, finding.gate))))
@@ -121,18 +117,15 @@ def to_junit(findings: Sequence[GateFinding]) -> str:
 
 def to_annotations(findings: Sequence[GateFinding]) -> list[str]:
     """GitHub workflow commands: each shows its sentence on the source of the variant."""
-    return [
-        f"::error file={_property(finding.source or FILE)}"
-        f"{f',line={finding.line}' if finding.line else ''},title=kernelexp check::"
-        f"{_escape(printable(f'{finding.variant}: {_sentence(finding)}'))}"
-        for finding in _failed(findings)
-    ]
+    lines = []
+    for one in _failed(findings):
+        file = _escape(one.source or FILE).replace(":", "%3A").replace(",", "%2C")
+        line = f",line={one.line}" if one.line else ""
+        words = _escape(printable(f"{one.variant}: {_sentence(one)}"))
+        lines.append(f"::error file={file}{line},title=kernelexp check::{words}")
+    return lines
 
 
 def _escape(text: str) -> str:
     """Escapes a workflow command's message: percent and line ends."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _escape(text).replace(":", "%3A").replace(",", "%2C")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from kernelexp.facts import differences, metrics
 from kernelexp.judge import consistency
@@ -11,12 +12,24 @@ from kernelexp.judge.consistency import Doubts
 from kernelexp.model import names
 from kernelexp.model.arm import Arm
 from kernelexp.model.axes import as_argument, spell, spell_point
-from kernelexp.model.record import Candidate, Record, own_axes
+from kernelexp.model.record import Record, own_axes
 from kernelexp.model.sizes import FULL
 from kernelexp.report.document import arms, figures, matrix, measurement
-from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, status, table
+from kernelexp.report.document.document import (
+    Block,
+    Cell,
+    Heading,
+    Span,
+    grouped,
+    paragraph,
+    status,
+    table,
+)
 from kernelexp.report.runs import edited, sizes
 from kernelexp.report.variants import emulation, expectations
+
+if TYPE_CHECKING:  # a page needs nothing of what judges again
+    from kernelexp.services.run.again import Rejudged
 
 _OPCODES_SHOWN = 5
 # Up to so many candidates their figures stand side by side in 80 columns.
@@ -42,15 +55,15 @@ def render(
     yield from _same_code(record)
     yield from _shared_axes(record)
     yield from _differences(record, option)
-    named = dict(zip(record.names, record.arms, strict=True))
+    named = record.by_name
     yield from arms.warnings(named)
     yield from arms.compiler_errors(named)
-    yield from emulation.results(record.names, record.arms, _arguments(record))
+    yield from emulation.results(named, _arguments(record))
     if record.recounted:
         yield paragraph(f"Emulated again after the run: {record.recounted}.", style="dim")
     if verbose:
-        yield from arms.all_figures(record.names, record.arms)
-        yield from emulation.dearest(record.names, record.arms)
+        yield from arms.all_figures(named)
+        yield from emulation.dearest(named)
     yield from measurement.render(record, verbose)
     yield from _earlier(record, earlier)
     yield from _verdicts(record)
@@ -77,11 +90,7 @@ _AS_MANY = "as many of each SASS instruction as the baseline"
 
 def _same_code(record: Record) -> Iterator[Block]:
     """Names the placebos among the candidates, before anything else is said of them."""
-    same = [
-        name
-        for name, candidate in zip(record.names[1:], record.candidates, strict=True)
-        if candidate.same_code
-    ]
+    same = [name for name, candidate in record.judged.items() if candidate.same_code]
     if same:
         words = "the same instructions as the baseline, launched alike: a placebo, and no question"
         yield paragraph(f"{', '.join(same)}: {words}.", style="warn")
@@ -98,29 +107,19 @@ def _arguments(record: Record) -> list[str]:
 def _arms(record: Record) -> Block:
     """A row per arm: where it departs from the others, its time, its verdict."""
     timed = any(arm.measured or arm.published for arm in record.arms)
-    header = [
-        "",
-        "variant",
-        *([figures.head_of(record.arms), "change"] if timed else []),
-        "verdict",
-    ]
-    refused = record.baseline.refused
-    verdicts: list[Cell] = [
-        status(refused.status) if refused else "",
-        *(status(candidate.verdict.status) for candidate in record.candidates),
-    ]
+    refused, differing = record.baseline.refused, differing_axes(record)
+    words = {name: status(one.verdict.status) for name, one in record.judged.items()}
     rows: list[list[Cell]] = []
-    differing = differing_axes(record)
-    for name, arm, word in zip(record.names, record.arms, verdicts, strict=True):
+    for name, arm in record.by_name.items():
         axes = differing if arm is record.baseline else own_axes(record.baseline, arm)
         own = {axis: value for axis, value in arm.axes.items() if axis in axes}
         cells: list[Cell] = [Span(name, "strong"), spell_point(own)]
         if timed:
-            effect = arm.measured.effect if arm.measured else None
-            cells += [figures.cell_of(arm), figures.effect(effect) if effect else ""]
-        rows.append([*cells, word])
-    last = len(header) - 1
-    return table(header, rows, numbers=(2, 3) if timed else (), unwrapped=(0, last))
+            cells += [figures.cell_of(arm), figures.effect(arm.effect)]
+        rows.append([*cells, words.get(name) or (status(refused.status) if refused else "")])
+    times = [figures.head_of(record.arms), "change"] if timed else []
+    header = ["", "variant", *times, "verdict"]
+    return table(header, rows, numbers=range(2, len(header) - 1), unwrapped=(0, len(header) - 1))
 
 
 def differing_axes(record: Record) -> list[str]:
@@ -147,9 +146,7 @@ def _differences(record: Record, option: str) -> Iterator[Block]:
     if not base.is_built:
         return
     built = {
-        name: candidate.arm
-        for name, candidate in zip(record.names[1:], record.candidates, strict=True)
-        if candidate.arm.is_built
+        name: candidate.arm for name, candidate in record.judged.items() if candidate.arm.is_built
     }
     if len(record.candidates) <= _SIDE_BY_SIDE:
         yield from edited.render(base, built, record.size or FULL, option)
@@ -200,15 +197,14 @@ def _hidden(record: Record, option: str) -> str:
         for arm in shown
         for difference in differences.between(shown[0], arm, *arms.KINDS)
     }
-    words = [compiler] if compiler else []
-    if len(record.candidates) > _SIDE_BY_SIDE:
-        left_out = len(differing.difference(matrix.columns(shown)))
-        if left_out:
-            words.append(f"{left_out} more figures differ{option}")
-        words.append(f"{len(shared - differing)} are equal in all arms")
+    equal = len(shared - differing)
+    if len(record.candidates) <= _SIDE_BY_SIDE:
+        words = [f"{equal} figures are equal in all arms{option}"]
     else:
-        words.append(f"{len(shared - differing)} figures are equal in all arms{option}")
-    return "; ".join(words) + "."
+        left_out = len(differing.difference(matrix.columns(shown)))
+        words = [f"{left_out} more figures differ{option}"] if left_out else []
+        words.append(f"{equal} are equal in all arms")
+    return "; ".join(filter(None, (compiler, *words))) + "."
 
 
 def _earlier(now: Record, earlier: Sequence[Record]) -> Iterator[Block]:
@@ -231,9 +227,9 @@ def _earlier(now: Record, earlier: Sequence[Record]) -> Iterator[Block]:
     for last in latest.values():
         words = [
             f"{spell_point(own_axes(last.baseline, candidate.arm))}: "
-            f"{figures.effect(candidate.arm.measured.effect)}, {candidate.verdict.status}"
+            f"{figures.effect(candidate.arm.effect)}, {candidate.verdict.status}"
             for candidate in last.candidates
-            if candidate.arm.measured and candidate.arm.measured.effect
+            if candidate.arm.effect
         ]
         other = any(then.files != arm.files for then, arm in zip(last.arms, now.arms, strict=False))
         when = "Measured before the sources changed" if other else "Measured before"
@@ -249,21 +245,20 @@ def _lines(title: str, lines: Sequence[str]) -> Iterator[Block]:
 
 def _verdicts(record: Record) -> Iterator[Block]:
     """A paragraph per verdict; candidates of which the same is to be said share one."""
-    groups: dict[tuple[str, str, str, str], list[Candidate]] = {}
-    for candidate in record.candidates:
-        verdict = candidate.verdict
-        texts = (verdict.status.value, verdict.reason, verdict.sentence, candidate.reproduction)
-        groups.setdefault(texts, []).append(candidate)
+    groups = grouped(
+        ((one.verdict.status, one.verdict.reason, one.verdict.sentence, one.reproduction), one)
+        for one in record.candidates
+    )
     refused = record.baseline.refused
     if refused and not any(c.verdict.reason == "baseline_failed" for c in record.candidates):
         words = f" ({refused.reason}). {refused.sentence}"
         yield paragraph(Span("Baseline: ", "strong"), status(refused.status), words)
-    for (_, reason, sentence, reproduction), candidates in groups.items():
+    for (verdict, reason, sentence, reproduction), candidates in groups.items():
         own = (spell_point(own_axes(record.baseline, item.arm)) for item in candidates)
         yield paragraph(
             Span("Verdict: ", "strong"),
             f"{'; '.join(own)}: " if len(record.candidates) > 1 else "",
-            status(candidates[0].verdict.status),
+            status(verdict),
             f" ({reason}). {sentence}",
         )
         if reproduction:
@@ -274,19 +269,16 @@ def summary(records: Sequence[Record], failures: dict[str, str]) -> Iterator[Blo
     """One row per candidate of several runs, after their pages."""
     rows: list[tuple[Cell, ...]] = []
     for record in records:
-        for name, candidate in zip(record.names[1:], record.candidates, strict=True):
-            effect = candidate.arm.measured.effect if candidate.arm.measured else None
+        for name, candidate in record.judged.items():
             again: Cell = Span("no", "bad") if candidate.reproduces is False else ""
-            again = "yes" if candidate.reproduces else again
-            own = spell_point(own_axes(record.baseline, candidate.arm))
             rows.append(
                 (
                     record.experiment if name == record.names[1] else "",
-                    own,
+                    spell_point(own_axes(record.baseline, candidate.arm)),
                     figures.time_of(candidate.arm),
-                    figures.ratio(effect) if effect else "",
+                    figures.ratio(candidate.arm.effect),
                     status(candidate.verdict.status),
-                    again,
+                    "yes" if candidate.reproduces else again,
                 )
             )
     rows += [
@@ -299,11 +291,24 @@ def summary(records: Sequence[Record], failures: dict[str, str]) -> Iterator[Blo
 
 def _cards(records: Sequence[Record]) -> Iterator[Block]:
     """Names the GPU that timed each experiment, where it was not the same for all."""
-    cards: dict[tuple[str, str], list[str]] = {}
-    for record in records:
-        if record.measurement:
-            device = record.measurement.device
-            cards.setdefault((device.name, device.uuid), []).append(record.experiment)
+    timed = ((one.measurement.device, one.experiment) for one in records if one.measurement)
+    cards = grouped(((device.name, device.uuid), name) for device, name in timed)
     if len(cards) > 1:
         words = (f"{name} {uuid}: {', '.join(ids)}" for (name, uuid), ids in cards.items())
         yield paragraph(f"Timed on {'; '.join(words)}. Times of two GPUs do not compare.")
+
+
+def judged_again(rejudged: Rejudged) -> Iterator[Block]:
+    """The figures of a record's samples, then each verdict next to the record's own."""
+    yield from measurement.render(rejudged.record, verbose=True)
+    for candidate, now in zip(rejudged.record.candidates, rejudged.verdicts, strict=True):
+        then = candidate.verdict.status
+        yield paragraph(
+            Span(f"Verdict at a margin of {100 * rejudged.margin:g}%: ", "strong"),
+            status(now.status),
+            f" ({now.reason}). {now.sentence}",
+        )
+        if then is not now.status:
+            yield paragraph(f"The record's own: {then}.")
+    for sentence in rejudged.remarks:
+        yield paragraph(sentence, style="warn")

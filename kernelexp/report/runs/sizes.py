@@ -54,41 +54,28 @@ def render(record: Record, charts: bool = True) -> Iterator[Block]:
 
 def _every(record: Record, results: list[SizeResult]) -> Block:
     """A row per size and candidate, then what all sizes come to."""
-    weighted = len({size_result.weight for size_result in results}) > 1
-    rows: list[list[Cell]] = []
+    rows: list[tuple[Cell, ...]] = []
     for result in results:
         for name in record.names[1:]:
             first = name == record.names[1]
-            effect = result.effect(name)
-            cells = [_time(result.baseline_us), _time(_scaled(result, name))]
-            weight = [f"{result.weight:g}" if first else ""] if weighted else []
             rows.append(
-                [
+                (
                     result.size if first else "",
-                    *weight,
+                    f"{result.weight:g}" if first else "",
                     _spell(record, name),
-                    *cells,
-                    figures.ratio(effect) if effect else figures.NONE,
+                    _time(result.baseline_us),
+                    _time(_scaled(result, name)),
+                    figures.ratio(result.effect(name)) or figures.NONE,
                     status(result.verdicts[name].status),
-                ]
+                )
             )
-    for name, candidate in zip(record.names[1:], record.candidates, strict=True):
-        effect = oversizes.weighted(results, name)
-        decided = candidate.over_sizes or candidate.verdict
-        change = figures.ratio(effect) if effect else figures.NONE
-        blank = [""] if weighted else []
-        rows.append(
-            [Span("all", "strong"), *blank, _spell(record, name), "", "", change,
-             status(decided.status)]
-        )  # fmt: skip
-    header = ("size", *(["weight"] if weighted else []), "candidate", "baseline ms", "ms", "change")
-    last = len(header)
-    return table(
-        (*header, "verdict"),
-        rows,
-        numbers=(last - 3, last - 2, last - 1, *([1] if weighted else [])),
-        unwrapped=(0, last),
-    )
+    for name, candidate in record.judged.items():
+        change = figures.ratio(oversizes.weighted(results, name)) or figures.NONE
+        decided = status((candidate.over_sizes or candidate.verdict).status)
+        rows.append((Span("all", "strong"), "", _spell(record, name), "", "", change, decided))
+    header = ("size", "weight", "candidate", "baseline ms", "ms", "change", "verdict")
+    shown = range(7) if len({result.weight for result in results}) > 1 else (0, *range(2, 7))
+    return table(header, rows, numbers=(1, 3, 4, 5), unwrapped=(0, 6), shown=shown)
 
 
 def _best(record: Record, results: list[SizeResult]) -> Block:
@@ -99,8 +86,7 @@ def _best(record: Record, results: list[SizeResult]) -> Block:
         if name is None:
             rows.append([result.size, Span("not timed", "warn"), figures.NONE, ""])
             continue
-        effect = result.effect(name)
-        change = figures.ratio(effect) if effect else ""
+        change = figures.ratio(result.effect(name))
         rows.append([result.size, _spell(record, name), _time(_scaled(result, name)), change])
     return table(("size", "best", "ms", "change"), rows, numbers=(2, 3), unwrapped=(0,))
 
@@ -119,7 +105,7 @@ def crossings(record: Record) -> Iterator[str]:
 
 
 def _overall(record: Record) -> Iterator[Block]:
-    for name, candidate in zip(record.names[1:], record.candidates, strict=True):
+    for name, candidate in record.judged.items():
         decided = candidate.over_sizes
         if decided is not None:
             yield paragraph(
@@ -147,11 +133,11 @@ def _crossover(record: Record, crossover: Crossover) -> str:
 def _spell(record: Record, name: str) -> str:
     """A candidate by its difference, the baseline by what the others change; of a sweep all of
     both."""
-    arms = dict(zip(record.names, record.arms, strict=True))
-    own = own_axes(record.baseline, arms[name])
+    arm = record.by_name[name]
+    own = own_axes(record.baseline, arm)
     if name == BASELINE or is_sweep(record.experiment):
-        differing = {axis for arm in record.arms for axis in own_axes(record.baseline, arm)}
-        own = {axis: value for axis, value in arms[name].axes.items() if axis in differing}
+        differing = {axis for other in record.arms for axis in own_axes(record.baseline, other)}
+        own = {axis: value for axis, value in arm.axes.items() if axis in differing}
     return f"{spell_point(own)}{' (the baseline)' if name == BASELINE else ''}"
 
 

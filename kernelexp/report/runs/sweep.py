@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,10 +15,20 @@ from kernelexp.judge.statistics import plateau as plateaus
 from kernelexp.judge.statistics.racing import RaceResult
 from kernelexp.judge.sweeps import Swept
 from kernelexp.model.arm import Verdict
-from kernelexp.model.axes import spell, spell_point
+from kernelexp.model.axes import Point, spell, spell_point
+from kernelexp.model.measurement import Effect
 from kernelexp.model.record import Record
 from kernelexp.report.document import figures, heatmap, measurement
-from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, status, table
+from kernelexp.report.document.document import (
+    Block,
+    Cell,
+    Heading,
+    Span,
+    grouped,
+    paragraph,
+    status,
+    table,
+)
 from kernelexp.report.runs import sizes, sweep_axes, tuning
 
 if TYPE_CHECKING:  # a page needs nothing of what runs sweeps
@@ -53,11 +63,7 @@ def planned(
         yield table(("row", "variant"), rows, numbers=(0,))
         if more := len(buildable) - len(shown):
             yield paragraph(f"And {more:,} more: --json lists all.", style="dim")
-    points = {
-        spell_point(own): own
-        for variant in (grid.baseline, *grid.candidates)
-        for own in (_own(variant.axes, grid.swept),)
-    }
+    points = [_own(variant.axes, grid.swept) for variant in (grid.baseline, *grid.candidates)]
     yield from _grouped(refused, points)
     yield paragraph(
         f"Timing takes about {timing.seconds:.0f} s on a GPU{' for all' if at else ''}: run "
@@ -128,7 +134,7 @@ def fastest(record: Record) -> tuple[str, str]:
         return figures.NONE, f"{_label(record, best)}: {record.tuning.objective} {value}"
     if race is None:
         return figures.NONE, "not timed"
-    arm = dict(zip(record.names, record.arms, strict=True))[race.leader]
+    arm = record.by_name[race.leader]
     others = len(race.contenders) - 1
     name = f"{others} other{'s' if others > 1 else ''}"
     also = f", or {name}, within {100 * record.margin:g}%" if others else ""
@@ -169,7 +175,7 @@ def _shared(record: Record) -> dict[str, Any]:
     return {axis: value for axis, value in record.baseline.axes.items() if axis not in swept}
 
 
-def _own(axes: Mapping[str, Any], names: Sequence[str] | Mapping[str, Any]) -> dict[str, Any]:
+def _own(axes: Point, names: Collection[str]) -> Point:
     return {axis: value for axis, value in axes.items() if axis in names}
 
 
@@ -184,33 +190,33 @@ def _ranking(record: Record, examined: Swept) -> Block:
     timed = any(arm.measured for arm in record.arms)
     swept = sweeps.swept_axes(record)
     labels = _columns(record, swept)
-    header = ["row", *labels, *([figures.head_of(record.arms), "change"] if timed else [])]
     metric = tuning.metric_of(record)
-    header += ["objective"] if metric else []
+    times = [figures.head_of(record.arms), "change"] if timed else []
+    header = ["row", *labels, *times, *(["objective"] if metric else [])]
     header += ["regs", "smem, B", "verdict"]
     rows: list[list[Cell]] = []
     for row in examined.ranking:
         arm, name = record.arms[row], record.names[row]
         if arm.refused:
             continue
-        summary = metrics.summarize(arm)
-        effect = arm.measured.effect if arm.measured else None
+        summary = metrics.summarize(arm) if arm.has_code else {}
         own = _own(arm.axes, swept)
         values = [spell_point(own)] if labels == _TOGETHER else map(spell, own.values())
         mark = _FRONT if row in examined.front else " "
         cells: list[Cell] = [f"{row}{mark}", *values]
         if timed:
-            cells += [figures.cell_of(arm), sweep_axes.ratio(effect.printed[0]) if effect else ""]
-        cells += [figures.value(tuning.value_of(record, name))] if metric else []
-        cells += [
-            figures.value(summary.get("registers") if arm.has_code else None),
-            figures.value(summary.get("smem_bytes") if arm.has_code else None),
-            _word(record.candidates[row - 1].verdict) if row else "baseline",
-        ]
-        rows.append(cells)
+            cells += [figures.cell_of(arm), _change(arm.effect)]
+        if metric:
+            cells.append(figures.value(tuning.value_of(record, name)))
+        cells += [figures.value(summary.get(key)) for key in ("registers", "smem_bytes")]
+        rows.append([*cells, _word(record.candidates[row - 1].verdict) if row else "baseline"])
     last = len(header) - 1
     numbers = (0, *range(1 + len(labels), last))
     return table(header, rows, numbers=numbers, unwrapped=(last,))
+
+
+def _change(effect: Effect | None) -> str:
+    return sweep_axes.ratio(effect.printed[0]) if effect else ""
 
 
 def _word(verdict: Verdict) -> Span:
@@ -232,26 +238,26 @@ def _refused(record: Record) -> Iterator[Block]:
         word = status(record.baseline.refused.status)
         yield paragraph("The baseline is ", word, f": {record.baseline.refused.sentence}")
     swept = sweeps.swept_axes(record)
-    points = {spell_point(own): own for arm in record.arms for own in (_own(arm.axes, swept),)}
     yield from _grouped(
         {
             spell_point(_own(candidate.arm.axes, swept)): candidate.verdict
             for candidate in record.candidates
             if candidate.arm.refused
         },
-        points,
+        [_own(arm.axes, swept) for arm in record.arms],
     )
 
 
-def _grouped(
-    refused: Mapping[str, Verdict], points: Mapping[str, Mapping[str, Any]]
-) -> Iterator[Block]:
+_FIGURES = re.compile(r" \([^()]*\)|\d[\d,.]*")
+
+
+def _grouped(refused: Mapping[str, Verdict], points: Sequence[Point]) -> Iterator[Block]:
     """Verdicts by what is refused: those that differ in figures only share a paragraph. `points`
     are the swept axes of all variants."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for label, verdict in refused.items():
-        masked = re.sub(r" \([^()]*\)|\d[\d,.]*", "", verdict.sentence)
-        groups.setdefault((verdict.status.value, masked), []).append(label)
+    groups = grouped(
+        ((verdict.status, _FIGURES.sub("", verdict.sentence)), label)
+        for label, verdict in refused.items()
+    )
     for first, *others in groups.values():
         sentence = refused[first].sentence
         common = _common({first, *others}, points) if others else ""
@@ -261,23 +267,26 @@ def _grouped(
         yield paragraph(f"{1 + len(others)} ", word, f"{which}: {sentence}{also}")
 
 
-def _common(labels: set[str], points: Mapping[str, Mapping[str, Any]]) -> str:
+def _common(labels: set[str], points: Sequence[Point]) -> str:
     """The values that variants have and no others: "order=linear or strided"; empty where values
     of one axis each do not tell."""
-    values: dict[str, dict[str, None]] = {}
-    for label in filter(labels.__contains__, points):
-        for axis, value in points[label].items():
-            values.setdefault(axis, {})[spell(value)] = None
-    every = {axis: {spell(point[axis]) for point in points.values()} for axis in values}
-    telling = {axis: own for axis, own in values.items() if len(own) < len(every[axis])}
+    own = [point for point in points if spell_point(point) in labels]
+    every, telling = _values(points), _values(own)
+    telling = {axis: few for axis, few in telling.items() if len(few) < len(every[axis])}
     alike = {
-        label
-        for label, point in points.items()
-        if all(spell(point[axis]) in own for axis, own in telling.items())
+        spell_point(point)
+        for point in points
+        if all(spell(point[axis]) in few for axis, few in telling.items())
     }
     if not telling or alike != labels:
         return ""
-    return ", ".join(f"{axis}={' or '.join(own)}" for axis, own in telling.items())
+    return ", ".join(f"{axis}={' or '.join(few)}" for axis, few in telling.items())
+
+
+def _values(points: Iterable[Point]) -> dict[str, dict[str, None]]:
+    """The values of each axis, spelled, in the order in which they come."""
+    pairs = ((axis, spell(value)) for point in points for axis, value in point.items())
+    return {axis: dict.fromkeys(few) for axis, few in grouped(pairs).items()}
 
 
 def _some(labels: Sequence[str]) -> str:
@@ -339,15 +348,13 @@ class MappedSweep(msgspec.Struct, frozen=True, kw_only=True):
 def mapped(record: Record) -> MappedSweep:
     """Changes of the time, the figure that a search went by, or registers where nothing was
     timed."""
-    arms = dict(zip(record.names, record.arms, strict=True))
-    effects = {name: arm.measured.effect for name, arm in arms.items() if arm.measured}
+    arms = record.by_name
+    effects = {name: arm.effect for name, arm in arms.items() if arm.measured}
     if effects:
         return MappedSweep(
             title=f"Change of {figures.compared(record.arms)}",
             values={name: own.ratio if own else 1.0 for name, own in effects.items()},
-            texts={
-                n: sweep_axes.ratio(own.printed[0]) if own else "base" for n, own in effects.items()
-            },
+            texts={name: _change(own) or "base" for name, own in effects.items()},
         )
     metric = tuning.metric_of(record)
     values = sweeps.objective(record) if metric else {}
@@ -364,7 +371,7 @@ def mapped(record: Record) -> MappedSweep:
 
 
 def _map(record: Record, down: str, across: str) -> Iterator[Block]:
-    arms = dict(zip(record.names, record.arms, strict=True))
+    arms = record.by_name
     shown = mapped(record)
     if shown.values:
         yield paragraph(Span(shown.title, "strong"))

@@ -37,14 +37,10 @@ def render(axes: Sequence[AxisFinding], compared: str, margin: float) -> Block:
 
 def depending(record: Record, axes: Sequence[AxisFinding]) -> Iterator[Block]:
     """Values that are better with some values of the other axes and worse with others."""
-    effects = [
-        effect
-        for axis in axes
-        for effect in axis.shown()
-        if _finding(effect, record.margin) == DEPENDS
-    ]
-    arms = {name: arm for name, arm in zip(record.names, record.arms, strict=True) if arm.measured}
-    for effect in effects:
+    arms = {name: arm for name, arm in record.by_name.items() if arm.measured}
+    for effect in (effect for axis in axes for effect in axis.shown()):
+        if _finding(effect, record.margin) != DEPENDS:
+            continue
         ends = []
         for pair in (effect.least, effect.most):
             others = [
@@ -53,7 +49,7 @@ def depending(record: Record, axes: Sequence[AxisFinding]) -> Iterator[Block]:
                 if axis != effect.axis and len({spell(arm.axes[axis]) for arm in arms.values()}) > 1
             ]
             point = spell_point({axis: arms[pair.before].axes[axis] for axis in others})
-            ends.append(f"{ratio(math.exp(min(pair.change, 50.0)))} with {point}")
+            ends.append(f"{_factor(pair.change)} with {point}")
         yield paragraph(
             f"{effect.axis} {effect.before} → {effect.after} depends on the other axes: from "
             f"{' to '.join(ends)}."
@@ -63,10 +59,11 @@ def depending(record: Record, axes: Sequence[AxisFinding]) -> Iterator[Block]:
 def _change(effect: AxisEffect) -> str:
     """The change with its interval, as factors where it is large."""
     change = effect.change
-    center, low, high = (
-        ratio(math.exp(min(value, 50.0))) for value in (change.center, change.low, change.high)
-    )
-    return f"{center} ({low} to {high})"
+    return f"{_factor(change.center)} ({_factor(change.low)} to {_factor(change.high)})"
+
+
+def _factor(log_ratio: float) -> str:
+    return ratio(math.exp(min(log_ratio, 50.0)))
 
 
 def ratio(value: float) -> str:
@@ -104,10 +101,8 @@ def counted(flat: plateaus.CountedPlateau) -> Iterator[Block]:
     if alike:
         yield paragraph(f"Counted alike in all: {'; '.join(alike)}.", indent=2)
     if flat.spreads:
-        words = [
-            f"{label} by {'any factor' if math.isinf(spread) else f'{100 * spread:.1f}%'}"
-            for label, spread in list(flat.spreads.items())[:_SPREADS]
-        ]
+        most = list(flat.spreads.items())[:_SPREADS]
+        words = [f"{label} by {_spread(spread)}" for label, spread in most]
         yield paragraph(f"Counts that differ: {', '.join(words)}.", indent=2)
         yield paragraph(f"What an axis alone changes most: {_moved(flat.axes)}.", indent=2)
         idle = [axis for axis, (_, most) in flat.axes.items() if most <= plateaus.ALIKE]
@@ -123,11 +118,13 @@ def counted(flat: plateaus.CountedPlateau) -> Iterator[Block]:
 def _moved(axes: Mapping[str, tuple[str, float]]) -> str:
     ordered = sorted(axes.items(), key=lambda item: -item[1][1])
     return "; ".join(
-        f"{axis} {label} by {'any factor' if math.isinf(most) else f'{100 * most:.1f}%'}"
-        if most
-        else f"{axis} no count"
+        f"{axis} {label} by {_spread(most)}" if most else f"{axis} no count"
         for axis, (label, most) in ordered
     )
+
+
+def _spread(share: float) -> str:
+    return "any factor" if math.isinf(share) else f"{100 * share:.1f}%"
 
 
 def plateau(record: Record, race: RaceResult, flat: Plateau) -> Iterator[Block]:

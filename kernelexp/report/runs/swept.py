@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator
 
 import msgspec
 
 from kernelexp.facts import metrics
 from kernelexp.judge import sweeps
 from kernelexp.judge.statistics.racing import RaceResult
-from kernelexp.model.arm import Arm, Verdict
+from kernelexp.model.arm import Verdict
 from kernelexp.model.axes import spell
 from kernelexp.model.record import Record
 from kernelexp.model.text import printable
@@ -43,12 +42,14 @@ def to_csv(record: Record) -> str:
     for row in examined.ranking:
         arm, name = record.arms[row], record.names[row]
         decided = record.candidates[row - 1].verdict if row else None
+        values = (metric.read(arm) for metric in metrics.METRICS.values())
+        figures = ("" if value is None else value for value in values)
         writer.writerow(
             [
                 row, name, record.kernel, record.arch, record.run,
                 *(spell(arm.axes[axis]) for axis in axes),
                 decided.status.value if decided else "", decided.reason if decided else "",
-                int(row in examined.front), *_behind(examined.race, name), *_figures(arm),
+                int(row in examined.front), *_behind(examined.race, name), *figures,
                 *(metrics.printed(arm).get(key, "") for key in further),
             ]
         )  # fmt: skip
@@ -61,9 +62,3 @@ def _behind(race: RaceResult | None, name: str) -> tuple[float | str, float | st
     own = race.behind[name]
     low, high = (round(100 * math.expm1(min(value, 50.0)), 4) for value in (own.low, own.high))
     return low, high
-
-
-def _figures(arm: Arm) -> Iterator[metrics.Value | str]:
-    for metric in metrics.METRICS.values():
-        value = metric.read(arm)
-        yield "" if value is None else value

@@ -67,7 +67,7 @@ def value_of(record: Record, name: str) -> metrics.Value | None:
         return None
     if metric is metrics.MODELLED:
         return sweeps.objective(record).get(name)
-    return metric.read(dict(zip(record.names, record.arms, strict=True))[name])
+    return metric.read(record.by_name[name])
 
 
 def metric_of(record: Record) -> metrics.Metric | None:

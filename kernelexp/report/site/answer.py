@@ -20,7 +20,7 @@ from kernelexp.model.arm import Arm, Status
 from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Profile, Record
 from kernelexp.report.charts.chart import Bars
-from kernelexp.report.document.document import Cell, Span
+from kernelexp.report.document.document import Cell, Span, grouped
 from kernelexp.report.log import logbook, pending
 from kernelexp.report.runs import edited, sizes
 from kernelexp.report.variants import expectations as expectation_report
@@ -36,7 +36,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 def answers(name: str, standings: Standings) -> Iterator[Answer]:
     """One for each candidate, in their order."""
-    for standing, point in zip(standings.candidates, standings.experiment.candidates, strict=True):
+    for standing, point in standings.points:
         yield Answer(
             candidate=spell_point(point),
             word=logbook.verdict(standing),
@@ -47,9 +47,9 @@ def answers(name: str, standings: Standings) -> Iterator[Answer]:
 def basis(standings: Standings, doubts: Doubts, guess: str = "") -> Iterator[Cell]:
     """Yields the grounds of the answers, a sentence each, and what speaks against them; `guess`:
     that the tolerance is a draft's."""
-    records = {c.record.run: c.record for c in standings.candidates if c.record}
-    yield from dict.fromkeys(map(_origin, records.values()))
-    for record in records.values():
+    records = standings.by_run.values()
+    yield from dict.fromkeys(map(_origin, records))
+    for record in records:
         yield from sizes.crossings(record)
         yield from (Span(remark, "warn") for remark in consistency.remarks(record, doubts))
         if record.hypothesis.split() != standings.experiment.hypothesis.split():
@@ -107,11 +107,9 @@ def untimed(standing: Standing) -> Iterator[str]:
     elif expected := list(_expected(standing)):
         yield from expected
     elif standing.record and standing.arm:
-        changes = list(
-            itertools.islice(edited.changes(standing.record.baseline, standing.arm), _CHANGES)
-        )
-        if changes:
-            yield f"{', '.join(changes)}."
+        changes = edited.changes(standing.record.baseline, standing.arm)
+        if words := ", ".join(itertools.islice(changes, _CHANGES)):
+            yield f"{words}."
 
 
 def _expected(standing: Standing) -> Iterator[str]:
@@ -137,11 +135,9 @@ def limits(standings: Standings, profiles: Mapping[str, Profile]) -> Bars | None
         timed, shown = _rows(record, {})
     if not shown:
         return None
-    profiled = [own.device for p in profiles.values() if (own := p.arm.profiled)]
-    cards = sorted({*profiled} - {record.device, ""})
-    kinds: dict[str, list[str]] = {}
-    for row in shown:
-        kinds.setdefault(row[0].kind or "", []).append(row[0].resource)
+    profiled = {own.device for p in profiles.values() if (own := p.arm.profiled)}
+    cards = sorted(profiled - {record.device, ""})
+    kinds: dict[str, list[str]] = grouped((row[0].kind or "", row[0].resource) for row in shown)
     if cards and "profiled" in kinds:
         kinds[f"profiled on {', '.join(cards)}"] = kinds.pop("profiled")
     every = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items())
@@ -168,7 +164,7 @@ def _rows(
     """The names of the arms that were timed, and their uses of each limit that all have."""
     uses = {
         name: bounds.uses(_case(record, arm, profiles.get(name)))
-        for name, arm in zip(record.names, record.arms, strict=True)
+        for name, arm in record.by_name.items()
         if arm.measured
     }
     return tuple(uses), [row for row in zip(*uses.values(), strict=True) if _is_shown(row)]

@@ -11,6 +11,7 @@ from kernelexp.logs import sources
 from kernelexp.model.arm import Arm, Isa
 from kernelexp.model.record import Profile, Record
 from kernelexp.report.document import figures
+from kernelexp.report.document.document import grouped
 from kernelexp.report.site.diffs import Codes
 from kernelexp.report.site.texts import Texts, page_of, split
 from kernelexp.services.lines import costs
@@ -63,29 +64,26 @@ def excerpts(
     arms = _shown(record)
     isa = isa_of(record)
     spent = {name: _lines(arm, isa, profiles.get(name)) for name, arm in arms.items()}
+    places = sorted({place for lines in spent.values() for place in lines})
     columns = [
-        (costs.FIGURES[figure], name)
-        for figure in _SHOWN
+        (figure, name)
+        for figure in (costs.FIGURES[shown] for shown in _SHOWN)
         for name, lines in spent.items()
-        if any(costs.FIGURES[figure].read(line) for line in lines.values())
+        if any(map(figure.read, lines.values()))
     ]
     most = {
         figure.name: max(figure.read(line) for lines in spent.values() for line in lines.values())
         for figure, _ in columns
     }
     result = []
-    for file in {place[0] for lines in spent.values() for place in lines}:
-        own = {
-            number: tuple(
-                _cost(figure, spent[name].get((file, number)), most) for figure, name in columns
-            )
-            for number in sorted({p[1] for lines in spent.values() for p in lines if p[0] == file})
+    for file, own_places in groupby(places, key=lambda place: place[0]):
+        rows = {
+            place[1]: tuple(_cost(figure, spent[name].get(place), most) for figure, name in columns)
+            for place in own_places
         }
-        own = {
-            number: row for number, row in own.items() if any(heat_cell.shade for heat_cell in row)
-        }
+        own = {number: row for number, row in rows.items() if any(cell.shade for cell in row)}
         if own:
-            heat = sum(heat_cell.shade for row in own.values() for heat_cell in row)
+            heat = sum(cell.shade for row in own.values() for cell in row)
             result.append((-heat, file, own))
     for _, file, own in sorted(result):
         text = texts.of(record, file)
@@ -114,8 +112,8 @@ def _excerpt(
         file=file,
         digest=digest,
         columns=tuple(
-            (label, tuple(name for _, name in own_columns))
-            for label, own_columns in groupby(columns, key=lambda item: item[0].label(isa))
+            (label, tuple(name for _, name in own))
+            for label, own in groupby(columns, key=lambda item: item[0].label(isa))
         ),
         lines=tuple(
             Line(
@@ -136,7 +134,7 @@ def _excerpt(
 
 def _shown(record: Record) -> dict[str, Arm]:
     """The arms with columns, by name: a wrong one's counts are of another execution."""
-    every = list(zip(record.names, record.arms, strict=True))[:_ARMS_MAX]
+    every = list(record.by_name.items())[:_ARMS_MAX]
     return {name: arm for name, arm in every if not arm.executed or arm.executed.is_right}
 
 
@@ -147,17 +145,18 @@ def isa_of(record: Record) -> Isa:
 
 def _lines(arm: Arm, isa: Isa, profile: Profile | None) -> dict[Place, Costs]:
     """Returns the costs of each source line: counted by the emulation, sampled by the profiler."""
-    result: dict[Place, list[Costs]] = {}
     counted = arm.counted if isa == "sass" else arm.emulated
-    for line in counted.lines if counted else ():
-        result.setdefault((line.file, line.line), []).append(Costs(emulated=line.counters))
     sampled = profile.arm.profiled.instructions if profile and profile.arm.profiled else ()
-    for instruction in sampled:
-        if instruction.line and instruction.file in arm.files:
-            result.setdefault((instruction.file, instruction.line), []).append(
-                Costs(profiled=instruction.figures)
-            )
-    return {place: costs.add(parts) for place, parts in result.items()}
+    parts = [
+        ((line.file, line.line), Costs(emulated=line.counters))
+        for line in (counted.lines if counted else ())
+    ]
+    parts += [
+        ((one.file, one.line), Costs(profiled=one.figures))
+        for one in sampled
+        if one.line and one.file in arm.files
+    ]
+    return {place: costs.add(own) for place, own in grouped(parts).items()}
 
 
 def _cost(figure: CostFigure, own: Costs | None, most: Mapping[str, float]) -> HeatCell:

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.evidence import build
-from kernelexp.evidence.code import instructions, sass_lines
+from kernelexp.evidence.code import sass_lines
 from kernelexp.evidence.code.sass_lines import SassInstruction
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import KernelexpError
@@ -53,7 +53,7 @@ def compiled(record: Record) -> Iterator[TextDifference]:
 
 
 def _candidates(record: Record) -> list[tuple[str, Arm]]:
-    return list(zip(record.names, record.arms, strict=True))[1:_ARMS_MAX]
+    return list(record.by_name.items())[1:_ARMS_MAX]
 
 
 def _inputs(arm: Arm) -> list[str]:
@@ -63,12 +63,10 @@ def _inputs(arm: Arm) -> list[str]:
 class MachineCode(msgspec.Struct, frozen=True, kw_only=True):
     """The machine code of a build."""
 
-    instructions: tuple[str, ...] = ()
-    places: frozenset[tuple[str, int]] = frozenset()
-    """The lines that it is made of, by file from the project's root; none without -lineinfo."""
-    by_place: dict[tuple[str, int], tuple[str, ...]] = {}
-    """The instructions of each of these lines, those of what is inlined there among them."""
     code: tuple[SassInstruction, ...] = ()
+    by_place: dict[tuple[str, int], tuple[str, ...]] = {}
+    """The instructions of each source line, those of what is inlined there among them; lines by
+    file from the project's root and number, none without -lineinfo."""
 
 
 class Codes:
@@ -111,19 +109,15 @@ class Codes:
         for one in code:
             for frame in one.source.frames() if one.source else ():
                 by_place[frame.file, frame.line][one.offset] = one.text
-        return MachineCode(
-            instructions=tuple(instructions.texts(kept.sass, entry)),
-            places=frozenset(by_place),
-            by_place={place: tuple(own.values()) for place, own in by_place.items()},
-            code=code,
-        )
+        texts = {place: tuple(own.values()) for place, own in by_place.items()}
+        return MachineCode(code=code, by_place=texts)
 
 
 def sass(record: Record, codes: Codes) -> Iterator[TextDifference]:
     """Yields the differences in the SASS of baseline and candidates."""
-    before = codes.of(record.baseline).instructions
+    before = [one.text for one in codes.of(record.baseline).code]
     for name, arm in _candidates(record):
-        after = codes.of(arm).instructions
+        after = [one.text for one in codes.of(arm).code]
         if before and after and max(len(before), len(after)) <= _SASS_MAX:
             yield _difference(f"SASS of baseline and {name}", before, after)
 
@@ -151,7 +145,7 @@ def _seen(text: Sequence[str], file: str, arms: tuple[Arm, Arm], codes: Codes) -
     after: seen.Lines = text
     if any(name in line for line in text for name in differing):
         before, after = (seen.lines(text, defines, differing) for defines in (one, other))
-    own, others = ({line for place, line in codes.of(arm).places if place == file} for arm in arms)
+    own, others = ({line for path, line in codes.of(arm).by_place if path == file} for arm in arms)
     if own and others:
         before, after = seen.without_others(before, after, own, others)
     return tuple(seen.difference(before, after))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kernelexp.dossier.standing import Standing, Standings
+from kernelexp.dossier.standing import Standings
 from kernelexp.model.axes import spell_point
 from kernelexp.model.measurement import Effect
 from kernelexp.report.document import figures
@@ -45,11 +45,10 @@ class Forest(msgspec.Struct, frozen=True, kw_only=True):
 
 def draw(name: str, standings: Standings) -> Forest | None:
     """Draws a forest plot; None where no candidate is measured as it is now."""
-    points = map(spell_point, standings.experiment.candidates)
     found = [
-        (point, one, effect)
-        for point, one in zip(points, standings.candidates, strict=True)
-        if (effect := _effect(one))
+        (spell_point(point), one, one.effect)
+        for one, point in standings.points
+        if one.record and one.effect
     ]
     if not found:
         return None
@@ -85,11 +84,6 @@ def draw(name: str, standings: Standings) -> Forest | None:
             if _EDGE <= at(value) <= 100 - _EDGE
         ),
     )
-
-
-def _effect(standing: Standing) -> Effect | None:
-    timed = standing.arm.measured if standing.arm and standing.record else None
-    return timed.effect if timed and not standing.changed else None
 
 
 def _interval(effect: Effect) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from kernelexp.evidence.code.ptx_lines import PtxInstruction
 from kernelexp.model.modelled import ModelledLine, ModelledRun
 from kernelexp.report.document import figures
 from kernelexp.report.site import rendering
+from kernelexp.report.site.code import HeatCell, Place
 from kernelexp.services.lines import costs, pieces
 from kernelexp.services.lines.costs import Costs
 from kernelexp.services.lines.pieces import PieceInstruction
@@ -25,8 +26,6 @@ _SHADES = 5
 _REGISTER = re.compile(r"\bU?[RP]\d+")
 _DIFFERENCE_MAX = 20_000
 """Instructions of two listings together that are compared; 20,000 take 2 s."""
-
-Place = tuple[str, int]
 
 
 class VariantListing(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,13 +47,6 @@ class _HeatColumn(msgspec.Struct, frozen=True, kw_only=True):
     costs: tuple[Mapping[Place, float], ...]
 
 
-class HeatValue(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure as a page shows it, with its shade from 0 (none) to 5 (most)."""
-
-    text: str
-    shade: int
-
-
 class ListedLine(msgspec.Struct, frozen=True, kw_only=True):
     """A line of a source."""
 
@@ -62,7 +54,7 @@ class ListedLine(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     at: str
     """What instructions of this line are marked with."""
-    heats: tuple[tuple[HeatValue, ...], ...]
+    heats: tuple[tuple[HeatCell, ...], ...]
     """Of each variant, by figure."""
 
 
@@ -71,14 +63,12 @@ class ListedInstruction(msgspec.Struct, frozen=True, kw_only=True):
 
     at: str
     """The line that it is of; empty for none."""
-    leads: bool
-    """Whether it is the first one of its line."""
-    place: str
+    place: str = ""
     """Its offset in hexadecimal; empty for PTX."""
     text: str
-    executed: str
-    stalls: HeatValue
-    differs: bool
+    executed: str = ""
+    stalls: HeatCell = HeatCell("", 0)
+    differs: bool = False
     """From the first variant's."""
 
 
@@ -88,6 +78,11 @@ class ListedCode(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     is_sass: bool
     rows: tuple[ListedInstruction, ...]
+
+    @property
+    def leading(self) -> set[int]:
+        """The positions at which each line comes up first."""
+        return set({row.at: n for n, row in reversed([*enumerate(self.rows)]) if row.at}.values())
 
 
 def page(
@@ -204,34 +199,28 @@ def _source(
     )
 
 
-def _heat(value: float, most: float) -> HeatValue:
+def _heat(value: float, most: float) -> HeatCell:
     if value <= 0 or round(value) == 0:
-        return HeatValue(text="", shade=0)
-    return HeatValue(text=figures.value(int(value)), shade=max(1, round(_SHADES * value / most)))
+        return HeatCell("", 0)
+    return HeatCell(figures.value(int(value)), max(1, round(_SHADES * value / most)))
 
 
 def _sass(listing: VariantListing, files: Mapping[str, int], first: VariantListing) -> ListedCode:
     own, base = _instructions(listing.lines), _instructions(first.lines)
     differing = set() if listing is first else _differing(own, base)
     most = max((_stalls(instruction) for _, instruction in own), default=0.0)
-    ats = [_at(place, files) for place, _ in own]
-    leading = _firsts(ats)
-    return ListedCode(
-        title=f"SASS{_of(listing)}",
-        is_sass=True,
-        rows=tuple(
-            ListedInstruction(
-                at=ats[number],
-                leads=number in leading,
-                place=f"{instruction.offset:05x}",
-                text=instruction.text,
-                executed=figures.value(instruction.executed) if instruction.executed else "",
-                stalls=_heat(_stalls(instruction), most),
-                differs=number in differing,
-            )
-            for number, (_, instruction) in enumerate(own)
-        ),
+    rows = (
+        ListedInstruction(
+            at=_at(place, files),
+            place=f"{instruction.offset:05x}",
+            text=instruction.text,
+            executed=figures.value(instruction.executed) if instruction.executed else "",
+            stalls=_heat(_stalls(instruction), most),
+            differs=number in differing,
+        )
+        for number, (place, instruction) in enumerate(own)
     )
+    return ListedCode(title=f"SASS{_of(listing)}", is_sass=True, rows=tuple(rows))
 
 
 def _of(listing: VariantListing) -> str:
@@ -264,30 +253,11 @@ def _differing(
 
 
 def _ptx(listing: VariantListing, files: Mapping[str, int]) -> ListedCode:
-    none = HeatValue(text="", shade=0)
-    ats = [_at(_known(instruction, files), files) for instruction in listing.ptx]
-    leading = _firsts(ats)
-    return ListedCode(
-        title=f"PTX{_of(listing)}",
-        is_sass=False,
-        rows=tuple(
-            ListedInstruction(
-                at=ats[number],
-                leads=number in leading,
-                place="",
-                text=instruction.text,
-                executed="",
-                stalls=none,
-                differs=False,
-            )
-            for number, instruction in enumerate(listing.ptx)
-        ),
+    rows = (
+        ListedInstruction(at=_at(_known(instruction, files), files), text=instruction.text)
+        for instruction in listing.ptx
     )
-
-
-def _firsts(ats: Sequence[str]) -> set[int]:
-    """The positions at which each line comes up first."""
-    return set({at: number for number, at in reversed(list(enumerate(ats))) if at}.values())
+    return ListedCode(title=f"PTX{_of(listing)}", is_sass=False, rows=tuple(rows))
 
 
 def _known(instruction: PtxInstruction, files: Iterable[str]) -> Place:

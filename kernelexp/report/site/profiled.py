@@ -10,8 +10,8 @@ from kernelexp.dossier import standing
 from kernelexp.dossier.standing import StandingProfile, Standings, Tree
 from kernelexp.model.arm import Arm
 from kernelexp.model.axes import spell_point
-from kernelexp.model.record import Profile, Record, is_of
-from kernelexp.model.variant import Variant, arm_names
+from kernelexp.model.record import Profile, is_of
+from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.report.charts import roofline
 from kernelexp.report.charts.chart import Plot
@@ -40,17 +40,8 @@ class KeptProfiles:
         return next((profile for profile in own if is_of(dict(variant.axes), profile.arm)), None)
 
     def of_experiment(self, name: str) -> tuple[StandingProfile, ...]:
-        """Returns the same as standing.of_profiles(), without reading any file twice."""
-        baseline, candidates = self._project.variants(self._project.experiment(name))
-        result = []
-        for called, variant in zip(
-            arm_names(len(candidates)), (baseline, *candidates), strict=True
-        ):
-            profile = self.latest(variant)
-            if profile is not None:
-                changed = tuple(standing.profile_changes(variant, profile, self._tree))
-                result.append(StandingProfile(name=called, profile=profile, changed=changed))
-        return tuple(result)
+        """The profiles of an experiment's variants."""
+        return standing.of_profiles(self._project, name, self._tree, self.latest)
 
     @functools.cached_property
     def experiments(self) -> dict[str, list[str]]:
@@ -80,12 +71,7 @@ class KeptProfiles:
 
     @functools.cached_property
     def _timed(self) -> dict[tuple[object, ...], Arm]:
-        shown: dict[str, Record] = {
-            candidate.record.run: candidate.record
-            for standings in self._standings.values()
-            for candidate in standings.candidates
-            if candidate.record
-        }
+        shown = {run: own for one in self._standings.values() for run, own in one.by_run.items()}
         every = [arm for run in sorted(shown) for arm in shown[run].arms if arm.measured]
         return {_place(arm, files): arm for arm in every for files in ({}, arm.files)}
 

@@ -87,16 +87,18 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_spell,
     )
-    environment.filters["kind"] = lambda block: type(block).__name__
-    environment.filters["cell"] = _cell
-    environment.filters["prose"] = _prose
-    environment.filters["figure"] = figures.value
-    environment.filters["point"] = spell_point
-    environment.filters["shade"] = svg.shade
-    environment.filters["fields"] = _fields
-    environment.filters["differing"] = _differing
-    environment.filters["word"] = text_of
-    environment.filters["drawings"] = lambda plot: (svg.draw(plot), svg.draw(plot, svg.NARROW))
+    environment.filters.update(
+        kind=lambda block: type(block).__name__,
+        cell=_cell,
+        prose=_prose,
+        figure=figures.value,
+        point=spell_point,
+        shade=svg.shade,
+        fields=_fields,
+        differing=_differing,
+        word=text_of,
+        drawings=lambda plot: (svg.draw(plot), svg.draw(plot, svg.NARROW)),
+    )
     return environment
 
 

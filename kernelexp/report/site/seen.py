@@ -14,6 +14,8 @@ import msgspec
 from kernelexp.report.site import directives
 
 _DIRECTIVE = re.compile(r"\s*#\s*(\w+)(.*)")
+_CONDITIONS = frozenset({"if", "ifdef", "ifndef", "elif", "else", "endif"})
+_CONTEXT = 3
 _QUOTED = r'"(?:\\.|[^"\\])*"|//.*'
 
 Lines = Sequence[str | None]
@@ -36,7 +38,7 @@ def lines(text: Sequence[str], defines: Mapping[str, str], shown: Collection[str
     branches: list[_Branch] = []
     for line in text:
         match = _DIRECTIVE.match(line)
-        if match and _is_condition(match[1]):
+        if match and match[1] in _CONDITIONS:
             if not _follow(branches, match[1], match[2], defines):
                 return [*text]  # unbalanced: the conditions are not what they seem
             inside = branches[:-1] if match[1] != "endif" else branches
@@ -48,10 +50,6 @@ def lines(text: Sequence[str], defines: Mapping[str, str], shown: Collection[str
         else:
             kept.append(words.sub(lambda word: defines.get(word[0], word[0]), line))
     return kept if not branches else [*text]
-
-
-def _is_condition(word: str) -> bool:
-    return word in ("if", "ifdef", "ifndef", "elif", "else", "endif")
 
 
 def _follow(branches: list[_Branch], word: str, condition: str, defines: Mapping[str, str]) -> bool:
@@ -86,11 +84,11 @@ def without_others(
     )
 
 
-def difference(before: Lines, after: Lines, context: int = 3) -> Iterator[str]:
+def difference(before: Lines, after: Lines) -> Iterator[str]:
     """A unified difference; its hunks name the line of the source that they begin at."""
     pairs = list(zip(before, after, strict=True))
     changed = [number for number, (one, other) in enumerate(pairs) if one != other]
-    shown = sorted({at for n in changed for at in range(n - context, n + context + 1)})
+    shown = sorted({at for n in changed for at in range(n - _CONTEXT, n + _CONTEXT + 1)})
     last, added = -2, list[str]()
     for at in (item for item in shown if 0 <= item < len(pairs)):
         if at != last + 1:

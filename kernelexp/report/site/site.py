@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from kernelexp.dossier import standing
-from kernelexp.dossier.standing import StandingProfile, Standings, Tree
+from kernelexp.dossier.standing import StandingProfile, Tree
 from kernelexp.evidence import build
 from kernelexp.judge.statistics import modelled as judge
 from kernelexp.logs import profiles, records, sources
 from kernelexp.logs.records import Unreadable
 from kernelexp.model.axes import spell_point
-from kernelexp.model.record import Record
+from kernelexp.model.record import Profile, Record
 from kernelexp.project import Project
 from kernelexp.project.sections import NAMES, builtin
 from kernelexp.project.sections.evaluate import evaluate
@@ -67,13 +67,9 @@ class ProjectSite:
         self._texts, self._codes = Texts(project.root), diffs.Codes(project.root)
         self.logs = kernel_logs.assemble(project, self.tree)
         kept, unreadable = profiles.read_all(project.root)
-        self._sweeps = {
-            record.run: record for kernel_log in self.logs for record in kernel_log.sweeps
-        }
+        self._sweeps = {record.run: record for one in self.logs for record in one.sweeps}
         self._standings = {
-            name: (kernel_log, entry)
-            for kernel_log in self.logs
-            for name, entry in kernel_log.standings.items()
+            name: (own, entry) for own in self.logs for name, entry in own.standings.items()
         }
         standings = {name: entry for name, (_, entry) in self._standings.items()}
         self._profiles = KeptProfiles(project, kept, standings, self.tree)
@@ -134,10 +130,9 @@ class ProjectSite:
             or self.tree.leaves_root
         ):
             return ""
-        kernel_log, entry = self._standings[name]
-        shown = {one.record.run: one.record for one in entry.candidates if one.record}
+        own, entry = self._standings[name]
         values = (
-            (kernel_log.kernel, kernel_log.arch, kernel_log.title, kernel_log.problem),
+            (own.kernel, own.arch, own.title, own.problem),
             (self._live, self._listings, self._neighbours[name], entry.records, entry.former),
             entry.experiment,
             [
@@ -146,15 +141,18 @@ class ProjectSite:
             ],
             (self._pending.get(name), self._found_wrong.get(name)),
         )
-        return self._inputs.of_experiment(name, shown.values(), values)
+        return self._inputs.of_experiment(name, entry.by_run.values(), values)
 
     def link(self, page: bytes) -> None:
         """Notes the sources that a page leads to which is not rendered again."""
         found = _LINKED.findall(page)
         self._linked.update({digest.decode(): None for digest in found})
 
-    def _page(self, template: str, root: str, title: str, **values: Any) -> bytes:
-        return render(template, self._live, root=root, title=title, **values)
+    def _page(self, template: str, title: str, **values: Any) -> bytes:
+        """Renders a template; what is yielded for it becomes a list."""
+        root = "" if template == INDEX else "../"
+        known = {k: list(v) if isinstance(v, Iterator) else v for k, v in values.items()}
+        return render(template, self._live, root=root, title=title, **known)
 
     @property
     def title(self) -> str:
@@ -164,13 +162,12 @@ class ProjectSite:
     def _index(self) -> bytes:
         values = msgspec.to_builtins([one.logged() for one in self.logs])
         rows = list(index.rows(values))
+        without = self._idle()
         return self._page(
             INDEX,
-            "",
             self.title,
-            logs=self.logs,
-            plots=list(history.plots(self.logs)),
-            rooflines=[(name, list(plots)) for name, plots in self._profiles.rooflines() if plots],
+            plots=history.plots(self.logs),
+            rooflines=((name, plots) for name, plots in self._profiles.rooflines() if plots),
             overview=overview(
                 self.logs,
                 self._profiles.latest,
@@ -178,34 +175,32 @@ class ProjectSite:
                 self._texts.now,
                 self._pending,
             ),
-            idle=(without := self._idle()),
+            idle=without,
             with_axes=next((one.kernel for one in without if self._has_axes(one.kernel)), ""),
             rows=rows,
             headers=index.used(rows),
             shown=index.ROWS_SHOWN,
-            sweeps=[
-                (one, sweep_report.held(one, kernel_log.defaults), sweep_report.fastest(one))
-                for kernel_log in self.logs
-                for one in kernel_log.sweeps
-            ],
-            profiles=list(reversed(self._profiles.by_run.values())),
+            sweeps=(
+                (record, sweep_report.held(record, own.defaults), sweep_report.fastest(record))
+                for own in self.logs
+                for record in own.sweeps
+            ),
+            profiles=reversed(self._profiles.by_run.values()),
         )
 
     def _timed_records(self, name: str) -> list[Record]:
         if name not in self._timed_of:
-            _, standings = self._standings[name]
-            known = {c.record.run: c.record for c in standings.candidates if c.record}
-            root = self._project.root
+            root, known = self._project.root, self._standings[name][1].by_run
             self._timed_of[name] = records.last_timed(root, name, RECORDS_SHOWN, known)
         return self._timed_of[name]
 
     def _idle(self) -> list[idle.Idle]:
         """Kernels that no experiment is about, each with its first architecture."""
         logged = {one.kernel for one in self.logs}
-        own = {name: one for name, one in self._project.kernels.items() if name not in logged}
         return [
-            idle.of_kernel(self._project, name, next(iter(own[name].targets)), self.tree)
-            for name in own
+            idle.of_kernel(self._project, name, next(iter(kernel.targets)), self.tree)
+            for name, kernel in self._project.kernels.items()
+            if name not in logged
         ]
 
     def _has_axes(self, kernel: str) -> bool:
@@ -213,66 +208,43 @@ class ProjectSite:
         return bool(self._project.kernels[name].targets[arch].axes)
 
     def _experiment(self, name: str) -> bytes:
-        kernel_log, standings = self._standings[name]
-        runs = {
-            candidate.record.run: candidate.record
-            for candidate in standings.candidates
-            if candidate.record
-        }
+        own, standings = self._standings[name]
+        experiment, runs = standings.experiment, standings.by_run
         result = records.last(self._project.root, name, RECORDS_SHOWN, runs)
-        changed = {
-            candidate.record.run: [
-                word for one in standings.candidates if one.record for word in one.changed
-            ]
-            for candidate in standings.candidates
-            if candidate.record
-        }
+        changed = [word for one in standings.candidates if one.record for word in one.changed]
         profiled = self._profiles.of_experiment(name)
+        known = _unchanged(profiled)
         before, after = self._neighbours[name]
-        known = {
-            standing_profile.name: standing_profile.profile
-            for standing_profile in profiled
-            if not standing_profile.changed
-        }
-        by_card = list(logbook.by_card(standings, self._timed_records(name)))
+        by_size = [plot for record in runs.values() for plot in sizes.plots(record)]
+        shown = [
+            self._run(record, experiment.hypothesis, changed, known) for record in runs.values()
+        ]
+        open_ends = self._pending.get(name, ()), self._found_wrong.get(name, "")
+        drafted = guess(own.kernel, self._texts.now)
         return self._page(
             "experiment.html",
-            "../",
-            f"{name}: {standings.experiment.title}",
+            f"{name}: {experiment.title}",
             name=name,
-            log=kernel_log,
+            log=own,
             before=before,
             after=after,
             earlier=max(0, standings.records - len(result)),
-            answers=list(answer.answers(name, standings)),
-            sizes=_unusual_sizes(standings),
-            by_card=by_card,
-            basis=list(
-                answer.basis(
-                    standings, self.tree.sample_doubts, guess(kernel_log.kernel, self._texts.now)
-                )
-            ),
-            next_steps=list(
-                pending.sentences(
-                    name, standings, self._pending.get(name, ()), self._found_wrong.get(name, "")
-                )
-            ),
-            plots=(by_size := [plot for one in runs.values() for plot in sizes.plots(one)]),
+            answers=answer.answers(name, standings),
+            sizes=_unusual_sizes(runs.values()),
+            by_card=logbook.by_card(standings, self._timed_records(name)).items(),
+            basis=answer.basis(standings, self.tree.sample_doubts, drafted),
+            next_steps=pending.sentences(name, standings, *open_ends),
+            plots=by_size,
             forest=None if by_size else forest.draw(name, standings),
             limits=answer.limits(standings, known),
-            experiment=standings.experiment,
-            document=list(log_listing.experiment(name, standings, result, self.tree, every=True)),
-            runs=(
-                shown := [
-                    self._run(record, standings.experiment.hypothesis, changed[run], profiled)
-                    for run, record in runs.items()
-                ]
-            ),
-            missing=list(_missing(name, shown, self._listings)),
+            experiment=experiment,
+            document=log_listing.experiment(name, standings, result, self.tree, every=True),
+            runs=shown,
+            missing=_missing(name, shown, self._listings),
             profiles=profiled,
-            mentioned=list(profile_report.mentioned(profiled)),
+            mentioned=profile_report.mentioned(profiled),
             stalls=_stalls(profiled),
-            rooflines=list(self._profiles.roofline_of(profiled)),
+            rooflines=self._profiles.roofline_of(profiled),
         )
 
     @functools.cached_property
@@ -288,28 +260,19 @@ class ProjectSite:
         return {name: own for one in every for name, own in one.items()}
 
     def _run(
-        self,
-        record: Record,
-        hypothesis: str,
-        changed: list[str],
-        profiled: tuple[StandingProfile, ...],
+        self, record: Record, hypothesis: str, changed: list[str], profiled: Mapping[str, Profile]
     ) -> dict[str, Any]:
-        """Returns the contents of an experiment's page for one of its records."""
-        own = {
-            standing_profile.name: standing_profile.profile
-            for standing_profile in profiled
-            if not standing_profile.changed
-        }
+        """Returns the contents of an experiment's page for one of its records; `profiled` are the
+        profiles of arms by name."""
         root, record = self._project.root, build.alike.here(self._project.root, record)
         modelled = modelling.kept(root, record)
-        excerpts = list(code.excerpts(record, own, self._texts, self._codes))
+        excerpts = list(code.excerpts(record, profiled, self._texts, self._codes))
         self._linked.update({excerpt.digest: None for excerpt in excerpts if excerpt.digest})
+        doubts = self.tree.sample_doubts
         return {
             "record": record,
             "edited": record.hypothesis.split() != hypothesis.split(),
-            "document": [
-                *page.render(record, option="", charts=False, doubts=self.tree.sample_doubts)
-            ][1:],
+            "document": list(page.render(record, option="", charts=False, doubts=doubts))[1:],
             "plots": list(pairs.plots(record)),
             "excerpts": excerpts,
             "isa": code.isa_of(record).upper(),
@@ -327,7 +290,7 @@ class ProjectSite:
 
     def _pictures(self, record: Record) -> list[MemoryPicture]:
         """Returns the pictures of the arms whose accesses `inspect --memory` has noted."""
-        root, arms = self._project.root, zip(record.names, record.arms, strict=True)
+        root, arms = self._project.root, record.by_name.items()
         return [one for name, arm in arms if (one := memory_pictures.kept(root, name, arm))]
 
     def _sweep(self, run: str) -> bytes:
@@ -338,16 +301,15 @@ class ProjectSite:
         first = next((n for n, block in enumerate(document) if isinstance(block, Table)), 0)
         return self._page(
             "sweep.html",
-            "../",
             tuning.heading(record),
             record=record,
             by_size=own,
-            plots=list(sizes.plots(record)),
+            plots=sizes.plots(record),
             lead=document[:first],
             changed=standing.of_sweep(self._project, record, self.tree),
             next_step=sweep_report.next_step(record),
             document=document[first:],
-            maps=list(heat.maps(record)),
+            maps=heat.maps(record),
         )
 
     def _profile(self, run: str) -> bytes:
@@ -357,27 +319,31 @@ class ProjectSite:
         readings = [(name, evaluate(builtin(name), evidence, Run())) for name in NAMES]
         return self._page(
             "profile.html",
-            "../",
             f"{profile.arm.kernel}@{profile.arm.arch}: profile {run}",
             profile=profile,
             experiments=self._profiles.experiments.get(run, []),
             conditions=profile_report.conditions(profile),
             stalls=stalls.bars([("this profile", evidence)]) if stalls.has_any(evidence) else None,
-            readings=[
-                (name, list(section_report.document(section_reading)))
-                for name, section_reading in readings
-            ],
+            readings=[(name, list(section_report.document(reading))) for name, reading in readings],
         )
+
+    @functools.cached_property
+    def _shown(self) -> list[tuple[str, Record]]:
+        """The record that speaks for each candidate, with the experiment's name."""
+        return [
+            (name, candidate.record)
+            for name, (_, standings) in self._standings.items()
+            for candidate in standings.candidates
+            if candidate.record
+        ]
 
     @functools.cached_property
     def _sources(self) -> dict[str, tuple[Record, str]]:
         """Every file of the records that are shown, by the name of its page."""
         return {
-            page_of(digest): (standing.record, file)
-            for _, standings in self._standings.values()
-            for standing in standings.candidates
-            if standing.record
-            for file, digest in sources.of_record(standing.record).items()
+            page_of(digest): (record, file)
+            for _, record in self._shown
+            for file, digest in sources.of_record(record).items()
         }
 
     @functools.cached_property
@@ -385,11 +351,9 @@ class ProjectSite:
         """The timelines of variants that `inspect --modelled` has modelled, by the names of their
         pages."""
         return {
-            timelines.page_of(kept): (standing.record.experiment, kept)
-            for _, standings in self._standings.values()
-            for standing in standings.candidates
-            if standing.record
-            for kept in modelling.kept(self._project.root, standing.record)
+            timelines.page_of(kept): (record.experiment, kept)
+            for _, record in self._shown
+            for kept in modelling.kept(self._project.root, record)
             if kept.run.timeline
         }
 
@@ -398,7 +362,6 @@ class ProjectSite:
         assert kept.run.timeline is not None, "page_of() names no page without one"
         return self._page(
             "timeline.html",
-            "../",
             f"{kept.arm.kernel}@{kept.arm.arch}: modelled time line of a CTA",
             experiment=experiment,
             variant=spell_point(kept.arm.axes),
@@ -412,12 +375,7 @@ class ProjectSite:
     @functools.cached_property
     def _codes_of(self) -> dict[str, tuple[str, Record]]:
         """Records all of whose builds are kept, by run, with their experiments."""
-        shown = {
-            standing.record.run: (name, standing.record)
-            for name, (_, standings) in self._standings.items()
-            for standing in standings.candidates
-            if self._listings and standing.record
-        }
+        shown = {record.run: (name, record) for name, record in self._shown if self._listings}
         here = {
             run: (name, build.alike.here(self._project.root, record))
             for run, (name, record) in shown.items()
@@ -430,9 +388,7 @@ class ProjectSite:
         root, arms = self._project.root, record.arms[:ARMS_LISTED]
         isa = lines_service.kept_isa(root, arms)
         texts = self._texts.numbered(record)
-        profiled = {
-            one.name: one.profile for one in self._profiles.of_experiment(name) if not one.changed
-        }
+        profiled = _unchanged(self._profiles.of_experiment(name))
         modelled = {one.name: one.run for one in modelling.kept(root, record)}
         differing, listings = page.differing_axes(record), []
         for called, arm in zip(record.names, arms, strict=False):
@@ -450,7 +406,6 @@ class ProjectSite:
             return None
         return self._page(
             "source.html",
-            "../",
             file,
             lines=split(text),
             run=record,
@@ -472,20 +427,25 @@ def _missing(
             yield view, f"kernelexp inspect {name} {option}"
 
 
-def _unusual_sizes(standings: Standings) -> str:
-    """Those that the standing records were timed at, where one is not the usual."""
-    timed = [c.record for c in standings.candidates if c.record and c.record.measurement]
-    own = [one for record in timed for one in ([s.size for s in record.sizes] or [record.size])]
-    known = dict.fromkeys(filter(None, own))
-    return ", ".join(known) if known.keys() - {"full"} else ""
+def _unusual_sizes(standing_records: Iterable[Record]) -> str:
+    """Those that the records were timed at, where one is not the usual."""
+    timed = (record for record in standing_records if record.measurement)
+    known = dict.fromkeys(
+        size for record in timed for size in ([s.size for s in record.sizes] or [record.size])
+    )
+    return ", ".join(filter(None, known)) if known.keys() - {"full", ""} else ""
+
+
+def _unchanged(profiled: Iterable[StandingProfile]) -> dict[str, Profile]:
+    """The profiles of variants that are as they were, by their arms' names."""
+    return {one.name: one.profile for one in profiled if not one.changed}
 
 
 def _stalls(profiled: tuple[StandingProfile, ...]) -> Bars | None:
     """Those of the variants that have any."""
     result = [
-        (standing_profile.name, standing_profile.profile.arm.profiled)
-        for standing_profile in profiled
-        if standing_profile.profile.arm.profiled
-        and stalls.has_any(standing_profile.profile.arm.profiled)
+        (one.name, one.profile.arm.profiled)
+        for one in profiled
+        if one.profile.arm.profiled and stalls.has_any(one.profile.arm.profiled)
     ]
     return stalls.bars(result) if result else None

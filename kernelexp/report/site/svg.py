@@ -135,13 +135,9 @@ def draw(plot: Plot, width: float = WIDTH) -> Drawing:
         ),
         shapes=tuple(_shapes(plot, x, y)),
         words=tuple(
-            (
-                x.at(mark.x),
-                round(y.at(mark.y if mark.high is None else mark.high) - 7, 1),
-                mark.beside,
-            )
-            for mark in marks
-            if mark.beside
+            (x.at(one.x), round(y.at(one.y if one.high is None else one.high) - 7, 1), one.beside)
+            for one in marks
+            if one.beside
         ),
         keys=tuple(_keys(plot.series)) if len(plot.series) > 1 else (),
     )
@@ -174,9 +170,8 @@ def _scale(axis: ChartAxis, values: list[float], start: float, end: float) -> _S
 
 def _ticks(axis: ChartAxis, scale: _Scale) -> Iterator[Tick]:
     if axis.categories:
-        step = math.ceil(
-            len(axis.categories) * _TILTED / (scale.end - scale.start + _LEFT + _RIGHT)
-        )
+        room = scale.end - scale.start + _LEFT + _RIGHT
+        step = math.ceil(len(axis.categories) * _TILTED / room)
         for place in range(0, len(axis.categories), step):
             yield Tick(scale.at(place), axis.categories[place])
         return

@@ -31,15 +31,6 @@ _ALIKE = 0.05
 """Of the time: shares nearer than that are one row."""
 
 
-class WarpRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A warp with its blocks in pixels."""
-
-    name: str
-    top: float
-    blocks: tuple[tuple[BlockKind, float, float, str], ...]
-    """Kind, left, width, and what a pointer over it shows."""
-
-
 class WarpShares(msgspec.Struct, frozen=True, kw_only=True):
     """Neighbouring warps whose time goes to the same: the part of each kind, and the line that
     most of it goes to."""
@@ -59,16 +50,18 @@ class WarpShares(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DrawnTimeline(msgspec.Struct, frozen=True, kw_only=True):
-    """A CTA's warps over cycles."""
+    """A CTA's warps over cycles; what is in pixels is so in WIDTH of them."""
 
-    rows: tuple[WarpRow, ...]
+    timeline: Timeline
+    names: tuple[str, ...]
+    """Of the warps' rows."""
     shares: tuple[WarpShares, ...]
     ticks: tuple[Tick, ...]
     left: float
     """Where time begins, right of the rows' names."""
+    scale: float
+    """Pixels per cycle."""
     height: float
-    cycles: str
-    cut: bool
 
 
 class ModelledRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,37 +76,21 @@ class ModelledRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def draw(timeline: Timeline) -> DrawnTimeline:
-    """The blocks of each warp in WIDTH pixels."""
-    names = [row_name(number, timeline.roles) for number in range(len(timeline.warps))]
+    """The places of the blocks of each warp in WIDTH pixels."""
+    names = tuple(row_name(number, timeline.roles) for number in range(len(timeline.warps)))
     left = _LETTER * (1 + max(map(len, names), default=0))
     scale = (WIDTH - left) / timeline.cycles if timeline.cycles else 0.0
     return DrawnTimeline(
-        rows=tuple(
-            _row(number, name, own, left, scale)
-            for number, (name, own) in enumerate(zip(names, timeline.warps, strict=True))
-        ),
+        timeline=timeline,
+        names=names,
         shares=tuple(_shares(timeline)),
         ticks=tuple(
             Tick(round(left + at * scale, 1), figures.value(at))
             for at in svg.steps(0, timeline.cycles or 1.0)
         ),
         left=left,
+        scale=scale,
         height=ROW * (len(timeline.warps) + 1),
-        cycles=figures.value(round(timeline.cycles)),
-        cut=timeline.cut,
-    )
-
-
-def _row(
-    number: int, name: str, blocks: tuple[TimelineBlock, ...], left: float, scale: float
-) -> WarpRow:
-    return WarpRow(
-        name=name,
-        top=ROW * number,
-        blocks=tuple(
-            (block.kind, round(left + block.start * scale, 1), _width(block, scale), _title(block))
-            for block in blocks
-        ),
     )
 
 
@@ -155,15 +132,6 @@ def _shares_of(number: int, role: str, blocks: tuple[TimelineBlock, ...]) -> War
 
 def _far(one: WarpShares, other: WarpShares) -> float:
     return max(abs(one.parts[kind] - other.parts[kind]) for kind in KINDS)
-
-
-def _width(block: TimelineBlock, scale: float) -> float:
-    return max(0.5, round(block.cycles * scale, 1))
-
-
-def _title(block: TimelineBlock) -> str:
-    at = f"cycles {block.start:,.0f} to {block.start + block.cycles:,.0f}"
-    return f"{at}: {KINDS[block.kind]}, {block.text}, {block.place or 'no line'}"
 
 
 def page_of(kept: KeptModelled) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from kernelexp.judge.limits import bounds as judging
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.report.document import figures
-from kernelexp.report.document.document import Block, Cell, Span, paragraph, table
+from kernelexp.report.document.document import Block, Cell, Span, grouped, paragraph, table
 
 _PARTS = ("shared memory", "L1 tag stage")
 _SHOWN = 10.0
@@ -23,7 +23,11 @@ def render(
     rows: list[tuple[Cell, ...]] = []
     near = {name: judging.nearest(own) for name, own in uses.items()}
     every = [*zip(*uses.values(), strict=True)]
-    shown = [row for row in every if verbose or (_is_shown(row) and not _is_told(row, every))]
+    shown = [
+        row
+        for row in every
+        if verbose or (_is_known(row) and not _is_low(row) and not _is_told(row, every))
+    ]
     shown.sort(key=lambda row: -_most(row[-1:]))
     if most and not verbose:
         largest = sorted(filter(_is_whole(every), shown), key=lambda row: -_most(row))[:most]
@@ -44,9 +48,8 @@ def render(
         unknown = [
             row[0].resource
             for row in every
-            if _is_main(row)
-            and not _is_known(row)
-            and not all(use.reckoned == judging.UNUSED for use in row)
+            if _is_main(row) and not _is_known(row)
+            if not all(use.reckoned == judging.UNUSED for use in row)
         ]
         if any(use.rough for row in shown for use in row):
             words += "~: of counts that two small sizes do not solve. "
@@ -104,10 +107,6 @@ def _is_low(row: Sequence[Use]) -> bool:
     return max(known) < (0.05 if _is_main(row) else _SHOWN)
 
 
-def _is_shown(row: Sequence[Use]) -> bool:
-    return not _is_low(row) and _is_known(row)
-
-
 def _head(name: str, uses: Sequence[Use]) -> str:
     """The arm's name, and the time of which its uses are shares."""
     time = next((use.time_ms for use in uses if use.time_ms is not None), None)
@@ -127,9 +126,7 @@ def _cell(use: Use, near: Use | None) -> Cell:
 
 def _from(uses: Mapping[str, Use]) -> str:
     """The formula of each arm, once where it is the same, and the limit's source."""
-    by_formula: dict[str, list[str]] = {}
-    for name, use in uses.items():
-        by_formula.setdefault(use.reckoned, []).append(name)
+    by_formula = grouped((use.reckoned, name) for name, use in uses.items())
     if len(by_formula) == 1:
         words = list(by_formula)
     else:

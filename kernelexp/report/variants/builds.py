@@ -20,16 +20,16 @@ def render(arms: Mapping[str, Arm], verbose: bool = False) -> Iterator[Block]:
     if kernel:
         yield paragraph(Span(kernel, "strong"))
     rows: list[tuple[Cell, ...]] = []
+    blank = [""] * (len(_HEADER) - 1)
     for label, arm in arms.items():
-        if arm.is_built and not arm.has_code:
-            rows.append((label, "no code for a GPU", *[""] * (len(_HEADER) - 1)))
-        elif arm.is_built:
+        if arm.has_code:
             values = (*metrics.summarize(arm).values(), metrics.read("ctas_per_sm", arm))
             rows.append((label, *map(figures.value, values)))
-            if arm.build:
-                rows += _others(arm.build)
+            rows += _others(arm.build) if arm.build else ()
+        elif arm.is_built:
+            rows.append((label, "no code for a GPU", *blank))
         elif arm.refused:
-            rows.append((label, status(arm.refused.status), *[""] * (len(_HEADER) - 1)))
+            rows.append((label, status(arm.refused.status), *blank))
     if not rows:
         return
     yield table(("Variant", *_HEADER), rows, numbers=range(1, len(_HEADER) + 1))
@@ -40,20 +40,20 @@ def render(arms: Mapping[str, Arm], verbose: bool = False) -> Iterator[Block]:
     yield from shared.compiler_errors(arms)
     yield from _kernels(arms)
     if verbose:
-        yield from shared.all_figures(list(arms), list(arms.values()))
+        yield from shared.all_figures(arms)
 
 
 def _others(build: BuildEvidence) -> Iterator[tuple[Cell, ...]]:
     """A row for each entry that a job launches besides the one of the variant's row."""
-    for symbol, other_entry in build.others.items():
-        used = other_entry.resources
+    for symbol, other in build.others.items():
+        used = other.resources
         values = (
             used.registers,
             used.spill_bytes,
             used.stack_bytes,
             used.static_smem_bytes + used.dynamic_smem_bytes,
             used.sass_bytes,
-            other_entry.occupancy.ctas_per_sm,
+            other.occupancy.ctas_per_sm,
         )
         yield (f"  and {plain_name(symbol)}", *map(figures.value, values))
 

@@ -9,13 +9,7 @@ from kernelexp.facts.counters import EXECUTED, PIPE
 from kernelexp.judge.causes import OF_TIME, CausedDifference
 from kernelexp.judge.limits.changed import ON_AN_SM, Cause, ChangedFigure
 from kernelexp.report.document import figures
-from kernelexp.report.document.document import (
-    Block,
-    Cell,
-    Items,
-    paragraph,
-    table,
-)
+from kernelexp.report.document.document import Block, Items, paragraph, table
 
 _WITH_IT = 3
 ROWS = 3
@@ -31,7 +25,7 @@ def render(
     causes = [cause for cause in differing.causes if not cause.noise]
     shown = causes if verbose else key(causes, is_timed=differing.of == OF_TIME)
     if shown:
-        rows: list[tuple[Cell, ...]] = [
+        rows = [
             (
                 f"{number}.",
                 cause.leader.label,
@@ -117,21 +111,18 @@ def _with_it(cause: Cause) -> str:
     if cause.name == "instructions":  # of which pipe most are, whether or not its rate is known
         left.sort(key=_by_count)
     kind, way = cause.leader.kind, cause.noise or cause.leader.way
-    shown = _other_way if not cause.noise else lambda *_: ""
     others = [
         f"{item.label} {_value(item.before)} → {_value(item.after)}"
-        + _aside(item.kind if item.kind != kind else "", shown(item, way))
+        + _aside(
+            item.kind if item.kind != kind else "",
+            item.way if item.way != way and not cause.noise else "",
+        )
         for item in left[:_WITH_IT]
     ]
     rest = len(left) - len(others)
     words = "; ".join(others) + (f"; {rest} more" if rest else "")
     goes = way if cause.noise or not way else f"the row goes {way}"
     return f"{cause.name}{_aside(kind, goes)}" + (f": {words}." if words else ".")
-
-
-def _other_way(item: ChangedFigure, way: str) -> str:
-    """Says which way a figure goes, if not the way of what it is listed below."""
-    return item.way if item.way != way else ""
 
 
 def _aside(*words: str) -> str:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kernelexp.facts import widths
 from kernelexp.facts.counters import EXECUTED, PTX, SECTORS
 from kernelexp.judge import agreement
 from kernelexp.judge.outputs import describe
-from kernelexp.model.arm import Arm, EmulatedEvidence, EmulatedFinding, EmulatedLaunch
+from kernelexp.model.arm import AccessWidths, Arm, EmulatedEvidence, EmulatedFinding, EmulatedLine
 from kernelexp.model.experiment import form_of
 from kernelexp.model.text import printable, shorten
 from kernelexp.report.document import figures
-from kernelexp.report.document.document import Block, Style, paragraph, table
+from kernelexp.report.document.document import Block, Style, grouped, paragraph, table
 from warpsim.launch import full_name, plain_name
 
 _LINES_SHOWN = 2
@@ -31,14 +31,14 @@ _COSTS = {
 }
 
 
-def results(names: Sequence[str], arms: Sequence[Arm], arguments: Sequence[str]) -> Iterator[Block]:
+def results(arms: Mapping[str, Arm], arguments: Sequence[str]) -> Iterator[Block]:
     """Whether the arms are right: one line for those that are, a line or more for each other.
 
     `arguments` name them for `kernelexp emulate`.
     """
-    right = {name: arm for name, arm in zip(names, arms, strict=True) if is_right(arm)}
+    right = {name: arm for name, arm in arms.items() if is_right(arm)}
     if right:
-        emulated = sum(_judged(arm) is not None for arm in arms)
+        emulated = sum(_judged(arm) is not None for arm in arms.values())
         every = "both arms" if len(arms) == 2 else "all arms"
         if emulated < len(arms):
             every = f"all {emulated} arms that were built"
@@ -46,15 +46,15 @@ def results(names: Sequence[str], arms: Sequence[Arm], arguments: Sequence[str])
         if len(arms) == 1:
             whose = ""
         yield paragraph(f"Emulated: {whose}{_right(list(right.values()))}.")
-    for name, arm, argument in zip(names, arms, arguments, strict=True):
+    for (name, arm), argument in zip(arms.items(), arguments, strict=True):
         if evidence := _judged(arm):
             if name not in right:
                 yield from _trouble(name, evidence, argument)
             yield from _remarks(name, evidence)
-    yield from _doubts(names, arms)
-    yield from _of_sass(names, arms)
-    yield from _other_widths(names, arms)
-    if any(arm.emulated and form_of(arm.source) == "cubin" for arm in arms):
+    yield from _doubts(arms)
+    yield from _of_sass(arms)
+    yield from _other_widths(arms)
+    if any(arm.emulated and form_of(arm.source) == "cubin" for arm in arms.values()):
         yield paragraph(_NO_PTX, style="dim")
 
 
@@ -77,13 +77,14 @@ def _judged(arm: Arm) -> EmulatedEvidence | None:
     return arm.emulated or arm.emulated_sass
 
 
-def _of_sass(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
+def _of_sass(arms: Mapping[str, Arm]) -> Iterator[Block]:
     """Says, where both were executed, whether the SASS did as the PTX, or why it was not executed;
     arms with the same sentence share it."""
-    sentences: dict[tuple[str, Style], list[str]] = {}
-    for name, arm in zip(names, arms, strict=True):
-        if arm.emulated and arm.emulated_sass and is_right(arm):
-            sentences.setdefault(_agreement(arm), []).append(name)
+    sentences = grouped(
+        (_agreement(arm), name)
+        for name, arm in arms.items()
+        if arm.emulated and arm.emulated_sass and is_right(arm)
+    )
     for (words, style), whose in sentences.items():
         named = f"{', '.join(whose)}: {words}" if len(arms) > 1 else words[0].upper() + words[1:]
         yield paragraph(f"{named}.", style=style)
@@ -101,11 +102,11 @@ def _agreement(arm: Arm) -> tuple[str, Style]:
 
 def _right(arms: Sequence[Arm]) -> str:
     """The sentence about arms that are right in every element."""
-    evidence = [emulated_evidence for emulated_evidence in map(_judged, arms) if emulated_evidence]
+    evidence = [one for one in map(_judged, arms) if one]
     first = evidence[0]
     names = _listed([array.name for array in first.arrays])
     elements = sum(array.elements for array in first.arrays)
-    worst = max(array.worst for emulated_evidence in evidence for array in emulated_evidence.arrays)
+    worst = max(array.worst for one in evidence for array in one.arrays)
     every = f"all {elements:,} elements" if elements > 1 else "its one element"
     return (
         f"{names} correct, {every} under {_schedules(first)}, "
@@ -118,16 +119,18 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _doubts(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
+def _doubts(arms: Mapping[str, Arm]) -> Iterator[Block]:
     """Yields reasons why being right says little, each sentence once with its arms."""
-    whose: dict[str, list[str]] = {}
-    for name, arm in zip(names, arms, strict=True):
-        if evidence := _judged(arm):
-            lax = [f"of {array.name}, {array.lax}" for array in evidence.arrays if array.lax]
-            for words in dict.fromkeys((*lax, *evidence.doubts)):
-                whose.setdefault(words, []).append(name)
+    whose = grouped((words, name) for name, arm in arms.items() for words in _doubts_of(arm))
     for words, every in whose.items():
         yield paragraph(f"{', '.join(every)}, warning: {words}.", style="warn")
+
+
+def _doubts_of(arm: Arm) -> Iterable[str]:
+    if not (evidence := _judged(arm)):
+        return ()
+    lax = [f"of {array.name}, {array.lax}" for array in evidence.arrays if array.lax]
+    return dict.fromkeys((*lax, *evidence.doubts))
 
 
 def _trouble(name: str, evidence: EmulatedEvidence, argument: str) -> Iterator[Block]:
@@ -191,15 +194,17 @@ def was_cut_off(arm: Arm) -> bool:
 
 
 def _was_cut_off(evidence: EmulatedEvidence) -> bool:
-    ended = bool(evidence.hang) or any(finding.name in _ENDING for finding in evidence.findings)
-    return ended and any(array.unwritten for array in evidence.arrays)
+    return _ended(evidence) and any(array.unwritten for array in evidence.arrays)
+
+
+def _ended(evidence: EmulatedEvidence) -> bool:
+    return bool(evidence.hang) or any(finding.name in _ENDING for finding in evidence.findings)
 
 
 def _is_right_all_the_same(evidence: EmulatedEvidence) -> bool:
     """Whether nothing but findings, which end no launch, makes it wrong."""
-    ended = bool(evidence.hang) or any(finding.name in _ENDING for finding in evidence.findings)
     wrong = any(array.wrong for array in evidence.arrays)
-    other = ended or wrong or evidence.changed or evidence.differing
+    other = _ended(evidence) or wrong or evidence.changed or evidence.differing
     return bool(evidence.findings and evidence.arrays and not other)
 
 
@@ -234,57 +239,54 @@ def _remarks(name: str, evidence: EmulatedEvidence) -> Iterator[Block]:
         yield paragraph(f"{name}, warning: {_spell(warning)}", style="warn")
     if evidence.varying:
         yield paragraph(f"{name}, at this size: {depends(evidence)}")
-    for emulated_print in evidence.printed[:_PRINTS_SHOWN]:
-        text = printable(emulated_print.text.rstrip("\n"))
-        yield paragraph(
-            f"{name}, CTA {emulated_print.cta} thread {emulated_print.thread} printed: {text}"
-        )
+    for line in evidence.printed[:_PRINTS_SHOWN]:
+        text = printable(line.text.rstrip("\n"))
+        yield paragraph(f"{name}, CTA {line.cta} thread {line.thread} printed: {text}")
     if evidence.prints > _PRINTS_SHOWN:
         rest = evidence.prints - _PRINTS_SHOWN
         yield paragraph(f"{name}: {rest:,} more printf() calls.", style="dim")
 
 
-def _other_widths(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
+def _other_widths(arms: Mapping[str, Arm]) -> Iterator[Block]:
     """Warns where counters of PTX can't be the hardware's; arms with the same sentence share it."""
-    sentences: dict[str, list[str]] = {}
-    for name, arm in zip(names, arms, strict=True):
-        if is_right(arm) and not arm.counted and (words := widths.summarize(arm.emulated)):
-            sentences.setdefault(words, []).append(name)
+    sentences = grouped(
+        (words, name)
+        for name, arm in arms.items()
+        if is_right(arm) and not arm.counted and (words := widths.summarize(arm.emulated))
+    )
     for words, whose in sentences.items():
         yield paragraph(f"{', '.join(whose)}: {words}.", style="warn")
 
 
-def opcodes(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
+def opcodes(arms: Mapping[str, Arm]) -> Iterator[Block]:
     """Yields the most executed opcodes of each arm whose SASS was executed."""
-    for name, arm in zip(names, arms, strict=True):
-        executed = arm.counted.opcodes if arm.counted else {}
-        if executed:
+    for name, arm in arms.items():
+        if executed := arm.counted.opcodes if arm.counted else {}:
             most = list(executed.items())[:_OPCODES_SHOWN]
             listed = ", ".join(f"{opcode} {count:,}" for opcode, count in most)
             yield paragraph(f"{name}, most executed of {len(executed)} opcodes: {listed}")
 
 
-def launches(names: Sequence[str], arms: Sequence[Arm], every: bool) -> Iterator[Block]:
+def launches(arms: Mapping[str, Arm], every: bool) -> Iterator[Block]:
     """Yields the counts of each launch of a job of several; with `every` also on PTX, where SASS
     was executed."""
-    for name, arm in zip(names, arms, strict=True):
+    for name, arm in arms.items():
         judged = arm.emulated if arm.emulated is not arm.counted else None
-        for emulated_evidence in (arm.counted, judged):
-            if (
-                emulated_evidence
-                and emulated_evidence.launches
-                and (every or emulated_evidence is (arm.counted or judged))
-            ):
+        known = [evidence for evidence in (arm.counted, judged) if evidence]
+        for evidence in known if every else known[:1]:
+            if evidence.launches:
                 whose = f"{name}, on" if len(arms) > 1 else "on"
-                yield from _launches(whose, emulated_evidence, every)
+                yield from _launches(whose, evidence, every)
 
 
 def _launches(whose: str, evidence: EmulatedEvidence, every: bool) -> Iterator[Block]:
     """A row for each launch; unless `every`, for each entry where some are launched again."""
     isa, prefix = evidence.isa, _prefix(evidence)
-    rows: dict[object, list[EmulatedLaunch]] = {}
-    for number, launch in enumerate(evidence.launches):
-        rows.setdefault(number if every else launch.entry, []).append(launch)
+    costs = [("", (EXECUTED[isa],)), *((prefix, names) for names in _COSTS.values())]
+    rows = grouped(
+        (number if every else launch.entry, launch)
+        for number, launch in enumerate(evidence.launches)
+    )
     again = len(rows) < len(evidence.launches)
     plain = Counter(plain_name(launches[0].entry) for launches in rows.values())
     yield table(
@@ -296,10 +298,7 @@ def _launches(whose: str, evidence: EmulatedEvidence, every: bool) -> Iterator[B
                 figures.value(sum(launch.ctas for launch in launches)),
                 *(
                     figures.value(sum(_sum(launch.counters, begin, names) for launch in launches))
-                    for begin, names in (
-                        ("", (EXECUTED[isa],)),
-                        *((prefix, x) for x in _COSTS.values()),
-                    )
+                    for begin, names in costs
                 ),
             )
             for number, launches in enumerate(rows.values(), 1)
@@ -328,27 +327,27 @@ def _sum(counters: Mapping[str, int], prefix: str, names: Sequence[str]) -> int:
     return sum(counters.get(prefix + name, 0) for name in names)
 
 
-def dearest(names: Sequence[str], arms: Sequence[Arm], end: str = "") -> Iterator[Block]:
+def dearest(arms: Mapping[str, Arm], end: str = "") -> Iterator[Block]:
     """The source lines with the most wavefronts and sectors, for each arm: of SASS where that was
     executed, else of PTX."""
-    for name, arm in zip(names, arms, strict=True):
+    for name, arm in arms.items():
         counted = arm.counted or arm.emulated
         prefix = _prefix(counted) if counted else ""
-        every = counted.lines if counted else ()
         parts = []
         for words, costs in _COSTS.items():
-            lines = [(_sum(line.counters, prefix, costs), line) for line in every]
-            lines = sorted((item for item in lines if item[0]), key=lambda item: -item[0])
-            if lines:
-                most = ", ".join(
-                    f"{line.file.rpartition('/')[2]}:{line.line} {count:,}"
-                    for count, line in lines[:_LINES_SHOWN]
-                )
-                parts.append(f"{words}{' (PTX)' if prefix else ''}: {most}")
+            every = counted.lines if counted else ()
+            spent = [(_sum(line.counters, prefix, costs), line) for line in every]
+            dear = sorted((item for item in spent if item[0]), key=lambda item: -item[0])
+            most = [f"{_place(line)} {count:,}" for count, line in dear[:_LINES_SHOWN]]
+            if most:
+                parts.append(f"{words}{' (PTX)' if prefix else ''}: {', '.join(most)}")
         if parts:
             named = f"{name}, most" if len(arms) > 1 else "Most"
             yield paragraph(f"{named} {'; '.join(parts)}{end}")
-        every_width = arm.emulated.widths if arm.emulated and is_right(arm) else ()
-        for width in every_width if not arm.counted and not end else ():
-            place = f"{width.file.rpartition('/')[2]}:{width.line}"
-            yield paragraph(f"{name}, {place}: {widths.spell(width)}.")
+        if arm.emulated and is_right(arm) and not arm.counted and not end:
+            for width in arm.emulated.widths:
+                yield paragraph(f"{name}, {_place(width)}: {widths.spell(width)}.")
+
+
+def _place(line: EmulatedLine | AccessWidths) -> str:
+    return f"{line.file.rpartition('/')[2]}:{line.line}"

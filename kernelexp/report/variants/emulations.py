@@ -1,19 +1,22 @@
-"""Variants that were emulated, side by side: the page of `kernelexp emulate`."""
+"""The page of `kernelexp emulate`: variants side by side, or runs that were emulated again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kernelexp.dossier.emulations import Emulation
 from kernelexp.dossier.full_counts import Full
 from kernelexp.facts.counters import PIPE, describe
+from kernelexp.judge import agreement
+from kernelexp.logs.recounts import Recount, RecountedArm
 from kernelexp.model.arm import Arm
 from kernelexp.model.axes import as_argument
 from kernelexp.report.document import arms as shared
 from kernelexp.report.document import figures, matrix
-from kernelexp.report.document.document import Block, Span, paragraph, status, table
+from kernelexp.report.document.document import Block, Span, grouped, paragraph, status, table
 from kernelexp.report.runs import edited
 from kernelexp.report.variants import emulation, pipe_mix
+from kernelexp.services.recounting import Recounted
 from warpsim.launch import plain_name
 
 # Up to so many variants stand side by side in 80 columns.
@@ -27,50 +30,50 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
     differs.
     """
     alone = len(emulations) == 1
-    names = [f"variant {number}" for number in range(1, len(emulations) + 1)]
+    named = {f"variant {number}": item for number, item in enumerate(emulations, 1)}
     if alone:
-        names = [emulations[0].label.partition("@")[0]]
-    for name, item in zip(names, emulations, strict=True):
+        named = {emulations[0].label.partition("@")[0]: emulations[0]}
+    for name, item in named.items():
         yield paragraph(Span(item.label if alone else f"{name}: {item.label}", "strong"))
-    for name, item in zip(names, emulations, strict=True):
+    for name, item in named.items():
         if refused := item.arm.refused:
             told = emulation.tells_why(item.arm)
             words = f" ({refused.reason})." + ("" if told else f" {refused.sentence}")
             yield paragraph(f"{name}: ", status(refused.status), words)
-    arms = [entry.arm for entry in emulations]
-    yield from emulation.results(names, arms, [as_argument(entry.label) for entry in emulations])
-    is_short = alone and not verbose and emulation.tells_why(arms[0])
+    arms = {name: item.arm for name, item in named.items()}
+    yield from emulation.results(arms, [as_argument(entry.label) for entry in emulations])
+    is_short = alone and not verbose and emulation.tells_why(emulations[0].arm)
     if is_short:
         yield paragraph("--verbose shows what it counted.", style="dim")
     else:
-        yield from _figures(names, arms, verbose)
-        yield from emulation.launches(names, arms, verbose)
+        yield from _figures(arms, verbose)
+        yield from emulation.launches(arms, verbose)
     if (alone and not is_short) or verbose:
-        yield from emulation.dearest(names, arms, "" if verbose else " (--verbose: all)")
-    for name, item in zip(names, emulations, strict=True):
+        yield from emulation.dearest(arms, "" if verbose else " (--verbose: all)")
+    for name, item in named.items():
         if item.scaled:
             yield from _scaled(name, item.scaled, verbose)
         elif item.not_scaled:
             yield paragraph(f"{name}: no counters of the full problem: {item.not_scaled}.")
-    yield from shared.compiler_errors(dict(zip(names, arms, strict=True)))
-    if not (verbose or alone) and any(arm.executed for arm in arms):
+    yield from shared.compiler_errors(arms)
+    if not (verbose or alone) and any(arm.executed for arm in arms.values()):
         yield paragraph("--verbose shows every counter.", style="dim")
 
 
-def _figures(names: Sequence[str], arms: Sequence[Arm], verbose: bool) -> Iterator[Block]:
-    alone = len(arms) == 1
-    counted = not any(map(emulation.was_cut_off, arms))
+def _figures(arms: Mapping[str, Arm], verbose: bool) -> Iterator[Block]:
+    first, *others = arms.values()
+    counted = not any(map(emulation.was_cut_off, arms.values()))
     if verbose:
-        yield from shared.all_figures(names, arms, ("emulated",), (PIPE,) if alone else ())
-        if alone:
-            yield from pipe_mix.render(arms[0], None)
-        yield from emulation.opcodes(names, arms)
-    elif alone:
-        yield from edited.of_one(arms[0], counted)
+        yield from shared.all_figures(arms, ("emulated",), () if others else (PIPE,))
+        if not others:
+            yield from pipe_mix.render(first, None)
+        yield from emulation.opcodes(arms)
+    elif not others:
+        yield from edited.of_one(first, counted)
     elif len(arms) <= _SIDE_BY_SIDE:
-        yield from edited.of_variants(names, arms, counted)
+        yield from edited.of_variants(arms, counted)
     else:
-        yield from matrix.render(dict(zip(names, arms, strict=True)))
+        yield from matrix.render(arms)
 
 
 def _scaled(name: str, launches: Sequence[Full], verbose: bool) -> Iterator[Block]:
@@ -109,3 +112,36 @@ def _scaled(name: str, launches: Sequence[Full], verbose: bool) -> Iterator[Bloc
 
 
 _OF_PTX = " Counts of PTX do not have what ptxas adds per launch, as for tcgen05.alloc."
+
+
+def recounted(results: Sequence[Recounted]) -> Iterator[Block]:
+    """A line for each run that was emulated again, and what could not be."""
+    if not results:
+        yield paragraph("No run of these experiments is recorded here.")
+    for one in results:
+        name = f"{one.experiment} {one.run}"
+        if one.recount is None:
+            yield paragraph(f"{name}: not one. {one.why}", style="warn")
+            continue
+        done = f"recounted ({one.path})" if one.is_new else "this emulator's counts are there"
+        yield paragraph(f"{name}: {done}. {_counted(one.recount)}")
+        for arm, why in one.left_out.items():
+            yield paragraph(f"{name}, {arm}: left out. {why}", style="warn")
+        for arm, taken in one.recount.arms.items():
+            both = Arm(emulated=taken.emulated, emulated_sass=taken.emulated_sass)
+            if other := agreement.disagreement(both):
+                yield paragraph(f"{name}, {arm}: {other.sentence}.", style="warn")
+
+
+def _counted(recount: Recount) -> str:
+    """Says on what the arms were counted, those with the same words together."""
+    groups = grouped((_words(arm), name) for name, arm in recount.arms.items())
+    return " ".join(f"{', '.join(names)}: {words}" for words, names in groups.items())
+
+
+def _words(arm: RecountedArm) -> str:
+    if why := arm.emulated.unsupported:
+        return f"not executed: {why}"
+    if arm.emulated_sass and not (why := arm.emulated_sass.unsupported):
+        return "PTX and SASS."
+    return f"PTX only: {why}"

@@ -16,26 +16,18 @@ _STYLES: dict[str, Style] = {"met": "good", "missed": "bad", "not measured": "in
 def render(judged: Mapping[str, Sequence[Judged]]) -> Iterator[Block]:
     """A row per expectation, candidates in their order; nothing where nothing was expected."""
     several = len(judged) > 1
-    rows: list[tuple[Cell, ...]] = []
-    notes: list[str] = []
-    for name, expectations in judged.items():
-        for expectation in expectations:
-            own = (Span(name, "strong"),) if several else ()
-            rows.append((*own, *_row(expectation)))
-            if expectation.sentence:
-                whose = f"{name}, " if several else ""
-                what = f"{whose}{label(expectation.metric)}"
-                notes.append(f"{what} {expectation.result}: {expectation.sentence}.")
-    if not rows:
+    every = [(name, one) for name, own in judged.items() for one in own]
+    if not every:
         return
-    header = (*(("",) if several else ()), "expected of", "", "kind", "came out", "")
-    last = len(header) - 1
-    longest = max(len(label(item.metric)) for own in judged.values() for item in own)
-    names = (last - 4,) if longest <= _NAME_MAX else ()
-    place = (0,) if several else ()
-    yield table(header, rows, unwrapped=(*place, *names, last - 3, last - 2, last))
-    for note in notes:
-        yield paragraph(note)
+    header = ("", "expected of", "", "kind", "came out", "")
+    rows = ((Span(name, "strong"), *_row(one)) for name, one in every)
+    longest = max(len(label(one.metric)) for _, one in every)
+    whole = (0, 2, 3, 5) if longest > _NAME_MAX else (0, 1, 2, 3, 5)
+    yield table(header, rows, unwrapped=whole, shown=range(0 if several else 1, 6))
+    for name, one in every:
+        if one.sentence:
+            whose = f"{name}, " if several else ""
+            yield paragraph(f"{whose}{label(one.metric)} {one.result}: {one.sentence}.")
 
 
 def _row(judged: Judged) -> tuple[Cell, ...]:

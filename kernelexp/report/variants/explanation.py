@@ -8,7 +8,15 @@ from kernelexp.facts import widths
 from kernelexp.judge.explanation import Question, slowdown
 from kernelexp.model.axes import spell_point
 from kernelexp.model.record import own_axes
-from kernelexp.report.document.document import Block, Heading, Items, Span, paragraph, status
+from kernelexp.report.document.document import (
+    Block,
+    Heading,
+    Items,
+    Span,
+    grouped,
+    paragraph,
+    status,
+)
 from kernelexp.report.log import logbook
 from kernelexp.report.variants import bounds, difference_table, expectations
 from kernelexp.services.explaining import Explanation
@@ -161,9 +169,7 @@ def _is_emulated(explanation: Explanation) -> bool:
 
 def _by_command(questions: Sequence[Question]) -> Iterator[str]:
     """A sentence for each command, with all that it would answer."""
-    commands: dict[str, list[Question]] = {}
-    for question in questions:
-        commands.setdefault(question.command, []).append(question)
+    commands = grouped((question.command, question) for question in questions)
     for command, item in commands.items():
         answers = "; ".join(f"{entry.question} ({entry.evidence})" for entry in item)
         yield f"{command}: {answers}."

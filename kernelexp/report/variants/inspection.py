@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kernelexp.evidence.code.sass_lines import SassInstruction
 from kernelexp.facts import accesses
-from kernelexp.facts.accesses import Access
 from kernelexp.judge.instructions import JudgedInstructions
 from kernelexp.report.document.code_places import line_of, text_of
-from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, table
+from kernelexp.report.document.document import Block, Heading, Span, grouped, paragraph, table
 from kernelexp.report.variants import pipe_mix
 from kernelexp.services.inspected import (
     BARRIER_OPCODES,
@@ -69,32 +68,22 @@ def conditions(judged: Sequence[tuple[str, JudgedInstructions]]) -> Iterator[Blo
     if not judged:
         return
     several = len({label for label, _ in judged}) > 1
-    compared = any(instructions.before is not None for _, instructions in judged)
+    compared = any(one.before is not None for _, one in judged)
     style = {"met": Span("met", "good"), "missed": Span("missed", "bad")}
-    rows: list[tuple[Cell, ...]] = [
+    rows = (
         (
-            *([label] if several else []),
-            instructions.condition,
-            *(
-                ["" if instructions.before is None else f"{instructions.before:,}"]
-                if compared
-                else []
-            ),
-            f"{instructions.actual:,}",
-            style[instructions.result],
-            instructions.sentence,
+            label,
+            one.condition,
+            "" if one.before is None else f"{one.before:,}",
+            f"{one.actual:,}",
+            style[one.result],
+            one.sentence,
         )
-        for label, instructions in judged
-    ]
-    header = (
-        *(["variant"] if several else []),
-        "expected",
-        *(["before"] if compared else []),
-        "is",
-        "",
-        "",
+        for label, one in judged
     )
-    yield table(header, rows, numbers=range(several + 1, several + 2 + compared))
+    header = ("variant", "expected", "before", "is", "", "")
+    shown = [n for n in range(6) if (n, several) != (0, False) and (n, compared) != (2, False)]
+    yield table(header, rows, numbers=(2, 3), shown=shown)
 
 
 # ---- sections ------------------------------------------------------------------------------------
@@ -103,14 +92,10 @@ def conditions(judged: Sequence[tuple[str, JudgedInstructions]]) -> Iterator[Blo
 def _size(inspection: Inspection) -> Block:
     assert inspection.arm.build is not None
     used = inspection.arm.build.resources
-    names = {instruction.opcode for instruction in inspection.code}
     spilled = "unknown" if used.spill_bytes is None else f"{used.spill_bytes:,}"
-    local = (
-        f"{sum(instruction.opcode == 'LDL' for instruction in inspection.code)} LDL and "
-        f"{sum(instruction.opcode == 'STL' for instruction in inspection.code)} STL"
-        if names & {"LDL", "STL"}
-        else "none"
-    )
+    counts = Counter(i.opcode for i in inspection.code)
+    loads, stores = counts["LDL"], counts["STL"]
+    local = f"{loads} LDL and {stores} STL" if loads or stores else "none"
     return paragraph(
         f"{len(inspection.code):,} instructions, {used.sass_bytes:,} B of code; {used.registers} "
         f"registers per thread, {spilled} B spilled, {used.stack_bytes:,} B of stack. "
@@ -120,48 +105,39 @@ def _size(inspection: Inspection) -> Block:
 
 def _accesses(inspection: Inspection) -> Iterator[Block]:
     """Tabulates accesses by kind and width, with PTX's own numbers."""
-    sass = access_counts(inspection.code)
-    looped = access_counts(
-        [instruction for instruction in inspection.code if inspection.loop(instruction)]
-    )
     result = inspection.ptx_accesses
     every = sorted(
-        set(sass) | set(result or {}),
+        {*access_counts(inspection.code), *(result or ())},
         key=lambda access: (accesses.KINDS.index(access.kind), access.bits),
     )
-    rows = [
-        (
-            access.kind,
-            f"{access.bits}" if access.bits else "",
-            _count(sass[access]),
-            _count(looped[access]),
-            "" if result is None else _count(result.get(access, 0)),
-            *_times(
-                inspection,
-                [one for one in inspection.code if accesses.of_sass(one.mnemonic) == access],
-            ),
-            ", ".join(_names(inspection.code, access)),
+    rows = []
+    for access in every:
+        own = [i for i in inspection.code if accesses.of_sass(i.mnemonic) == access]
+        rows.append(
+            (
+                access.kind,
+                f"{access.bits}" if access.bits else "",
+                *_counts(inspection, own),
+                "" if result is None else _count(result.get(access, 0)),
+                *_times(inspection, own),
+                ", ".join(dict.fromkeys(i.mnemonic for i in own)),
+            )
         )
-        for access in every
-    ]
     if rows:
-        header = (
-            "access",
-            "bits",
-            "SASS",
-            "in loops",
-            "PTX",
-            *_head(inspection),
-            "SASS instructions",
-        )
-        yield table(header, rows, numbers=range(1, len(header) - 1), unwrapped=[0])
+        header = ("access", "bits", "SASS", "in loops", "PTX", *_head(inspection))
+        yield _widening(*header, "SASS instructions", rows=rows)
     if result is None:
         yield paragraph("No PTX to count accesses in, or none that is understood.", style="dim")
 
 
-def _names(code: Iterable[SassInstruction], wanted: Access) -> list[str]:
-    names = dict.fromkeys(instruction.mnemonic for instruction in code)
-    return [name for name in names if accesses.of_sass(name) == wanted]
+def _widening(*header: str, rows: Sequence[tuple[str, ...]]) -> Block:
+    """A table whose last column is as wide as it may be; those after the first are of counts."""
+    return table(header, rows, numbers=range(1, len(header) - 1), unwrapped=[0])
+
+
+def _counts(inspection: Inspection, code: Sequence[SassInstruction]) -> tuple[str, str]:
+    """How many there are, and how many of them in loops."""
+    return _count(len(code)), _count(sum(bool(inspection.loop(i)) for i in code))
 
 
 def _head(inspection: Inspection) -> tuple[str, ...]:
@@ -179,33 +155,26 @@ def _count(number: int) -> str:
 
 
 def _group(inspection: Inspection, name: str, belonging: frozenset[str]) -> Iterator[Block]:
-    own = [instruction for instruction in inspection.code if instruction.opcode in belonging]
-    groups: dict[str, list[SassInstruction]] = {}
-    for instruction in own:
-        groups.setdefault(instruction.mnemonic, []).append(instruction)
+    groups = grouped((i.mnemonic, i) for i in inspection.code if i.opcode in belonging)
     rows = [
         (
             mnemonic,
-            _count(len(group)),
-            _count(sum(bool(inspection.loop(instruction)) for instruction in group)),
+            *_counts(inspection, group),
             *_times(inspection, group),
             _where(inspection, group),
         )
         for mnemonic, group in sorted(groups.items(), key=lambda item: -len(item[1]))
     ]
     if rows:
-        header = (name, "SASS", "in loops", *_head(inspection), "where")
-        yield table(header, rows, numbers=range(1, len(header) - 1), unwrapped=[0])
+        yield _widening(name, "SASS", "in loops", *_head(inspection), "where", rows=rows)
 
 
 def _where(inspection: Inspection, group: Sequence[SassInstruction]) -> str:
     """The lines that most of them are from; how many only diverged warps come to."""
-    counts = Counter(
-        str(instruction.source.own()) if instruction.source else "-" for instruction in group
-    )
+    counts = Counter(str(i.source.own()) if i.source else "-" for i in group)
     shown = [name for name, _ in counts.most_common(_PLACES)]
     more = f" and {len(counts) - _PLACES} more" if len(counts) > _PLACES else ""
-    diverged = sum(instruction.offset in inspection.flow.diverged for instruction in group)
+    diverged = sum(i.offset in inspection.flow.diverged for i in group)
     copies = f"; {diverged} in copies for diverged warps" if diverged else ""
     return ", ".join(shown) + more + copies
 
@@ -270,17 +239,17 @@ def _executed(inspection: Inspection) -> Iterator[Block]:
 def _full(full: FullBarriers) -> Iterator[Block]:
     for kind, times in full.times.items():
         yield paragraph(
-            f"Full problem: {_decimal(times)} {BARRIERS[kind]}s in {full.ctas:,} CTAs, "
-            f"{_decimal(times / full.ctas)} per CTA ({full.how})."
+            f"Full problem: {decimal(times)} {BARRIERS[kind]}s in {full.ctas:,} CTAs, "
+            f"{decimal(times / full.ctas)} per CTA ({full.how})."
         )
 
 
 def _shares(times: float, ctas: int, tiles: int) -> tuple[str, str, str]:
-    per_tile = _decimal(times / tiles) if tiles else ""
-    return _decimal(times / ctas), per_tile, _decimal(times)
+    per_tile = decimal(times / tiles) if tiles else ""
+    return decimal(times / ctas), per_tile, decimal(times)
 
 
-def _decimal(value: float) -> str:
+def decimal(value: float) -> str:
     return f"{value:,.2f}".rstrip("0").rstrip(".")
 
 
@@ -290,9 +259,7 @@ def _loops(inspection: Inspection) -> Iterator[Block]:
     rows = []
     for loop in loops:
         if loop not in polling:
-            inside = [
-                instruction for instruction in inspection.code if instruction.offset in loop.offsets
-            ]
+            inside = [i for i in inspection.code if i.offset in loop.offsets]
             line = loop_line(inspection, loop)
             where = f"{place(line)}  {line_of(inspection, line.own()) if line else ''}".rstrip()
             around = f"{loop.parent}" if loop.parent else "-"
@@ -315,7 +282,7 @@ def _loops(inspection: Inspection) -> Iterator[Block]:
 
 def _contents(inside: Sequence[SassInstruction]) -> str:
     """Its tensor instructions, barriers, exchanges and accesses, then its arithmetic."""
-    counts = Counter(instruction.opcode for instruction in inside)
+    counts = Counter(i.opcode for i in inside)
     kinds = [
         [count for count in counts if count in _TENSOR],
         [item for item in ("BAR", "SYNCS", "SHFL") if item in counts],
@@ -334,7 +301,7 @@ def _repeated(inspection: Inspection, top: int) -> Iterator[Block]:
             f"{count}",
             mnemonic,
             f"{loop}" if loop else "-",
-            f"{place(source)}  {_of(inspection, source)}",
+            f"{place(source)}  {line_of(inspection, source.own())}",
         )
         for (source, mnemonic, loop), count in shown
     ]
@@ -346,22 +313,16 @@ def _repeated(inspection: Inspection, top: int) -> Iterator[Block]:
             yield paragraph(f"{more} more with two copies or more (--top 0).", style="dim")
 
 
-def _of(inspection: Inspection, source: Source) -> str:
-    return line_of(inspection, source.own())
-
-
 def _pipes(inspection: Inspection) -> Block:
-    groups: dict[str, Counter[str]] = {}
-    for instruction in inspection.code:
-        groups.setdefault(instruction.pipe, Counter())[instruction.opcode] += 1
+    groups = grouped((i.pipe, i.opcode) for i in inspection.code)
     rows = [
         (
             pipe,
-            f"{groups[pipe].total():,}",
-            f"{100 * groups[pipe].total() / len(inspection.code):.1f}%",
-            ", ".join(f"{name} {count:,}" for name, count in groups[pipe].most_common(6)),
+            f"{len(own):,}",
+            f"{100 * len(own) / len(inspection.code):.1f}%",
+            ", ".join(f"{name} {count:,}" for name, count in Counter(own).most_common(6)),
         )
         for pipe in opcodes.GROUPS
-        if pipe in groups
+        if (own := groups.get(pipe))
     ]
     return table(("pipe", "SASS", "of all", "most frequent"), rows, numbers=(1, 2))

@@ -31,7 +31,10 @@ def _differences(inspections: Sequence[Inspection]) -> Iterator[Block]:
     for name, inspection in list(built.items())[1:]:
         if inspected.is_same(built[first], inspection):
             yield paragraph(f"{name} has identical SASS to {first}.")
-    differing = [(title, _differing(rows)) for title, rows in sections(variants).items()]
+    differing = [
+        (title, [(name, *map(_spell, row)) for name, row in rows.items() if len({*row}) > 1])
+        for title, rows in sections(variants).items()
+    ]
     for title, cells in differing:
         if cells:
             yield table((title, *built), cells, numbers=range(1, len(built) + 1))
@@ -39,12 +42,6 @@ def _differences(inspections: Sequence[Inspection]) -> Iterator[Block]:
         yield paragraph("Executed: in one launch at size 'emulated'.", style="dim")
     if len(built) > 1 and not any(cells for _, cells in differing):
         yield paragraph("No count differs.")
-
-
-def _differing(rows: Mapping[str, Sequence[float]]) -> list[tuple[str, ...]]:
-    return [
-        (name, *(_spell(value) for value in row)) for name, row in rows.items() if len(set(row)) > 1
-    ]
 
 
 def sections(inspections: Sequence[Inspection]) -> dict[str, dict[str, list[float]]]:

@@ -153,14 +153,13 @@ def _roles(lines: Lines, total: Costs) -> Iterator[Block]:
     rows = [("warps", *(where for _, where, _ in columns))]
     for figure in FIGURES.values():
         if whole := figure.read(total):
-            values = [figure.read(item) for _, _, item in columns]
-            rows.append((figure.label(lines.isa), *(_with_share(value, whole) for value in values)))
+            cells = (
+                f"{_compact(value)} {100 * value / whole:3.0f}%" if value else "-"
+                for value in (figure.read(item) for _, _, item in columns)
+            )
+            rows.append((figure.label(lines.isa), *cells))
     header = ("role", *(name for name, _, _ in columns))
     yield table(header, rows, numbers=range(1, len(header)), unwrapped=[0])
-
-
-def _with_share(value: float, whole: float) -> str:
-    return f"{_compact(value)} {100 * value / whole:3.0f}%" if value else "-"
 
 
 # ---- lines ---------------------------------------------------------------------------------------
@@ -169,11 +168,7 @@ def _with_share(value: float, whole: float) -> str:
 def _columns(lines: Lines, figure: CostFigure) -> list[CostFigure]:
     """The other figures that some line has, in the table's order."""
     total = costs.add(piece.costs for piece in lines.pieces)
-    return [
-        cost_figure
-        for cost_figure in FIGURES.values()
-        if cost_figure.name != figure.name and cost_figure.read(total)
-    ]
+    return [other for other in FIGURES.values() if other.name != figure.name and other.read(total)]
 
 
 def _where(piece: Piece) -> str:
@@ -190,8 +185,8 @@ def _whose(lines: Lines, piece: Piece) -> str:
 def _other_widths(lines: Lines, piece: Piece) -> list[str]:
     if lines.isa == "sass":
         return []
-    access_widthses = widths.of_line(lines.arm.emulated, piece.file, piece.line)
-    return [widths.spell(access_widthse) for access_widthse in access_widthses]
+    every = widths.of_line(lines.arm.emulated, piece.file, piece.line)
+    return [widths.spell(one) for one in every]
 
 
 def _table(
@@ -203,27 +198,30 @@ def _table(
 ) -> Block:
     """Tabulates lines for markdown, which has no width."""
     whole = figure.read(total)
-    roles = ["role"] if len(lines.roles) > 1 else []
-    stalled = ["stalled for"] if total.profiled else []
-    merged = ["widths"] if any(_other_widths(lines, piece) for piece in shown) else []
-    names = [column.label(lines.isa) for column in columns]
-    return table(
-        ("line", "source", *roles, figure.label(lines.isa), "of all", *names, *stalled, *merged),
+    rows = [
         (
-            (
-                _where(piece),
-                lines.text(piece),
-                *([_whose(lines, piece)] if roles else []),
-                _number(figure.read(piece.costs)),
-                _percent(figure.read(piece.costs), whole),
-                *(_number(other.read(piece.costs)) for other in columns),
-                *([_reasons(piece.costs)] if stalled else []),
-                *(["; ".join(_other_widths(lines, piece))] if merged else []),
-            )
-            for piece in shown
-        ),
-        numbers=range(2 + len(roles), 4 + len(roles) + len(names)),
-    )
+            _where(piece),
+            lines.text(piece),
+            _whose(lines, piece),
+            _number(figure.read(piece.costs)),
+            f"{100 * figure.read(piece.costs) / whole:.0f}%" if whole else "",
+            *(_number(other.read(piece.costs)) for other in columns),
+            _reasons(piece.costs),
+            "; ".join(_other_widths(lines, piece)),
+        )
+        for piece in shown
+    ]
+    names = [column.label(lines.isa) for column in columns]
+    header = ("line", "source", "role", figure.label(lines.isa), "of all", *names)
+    header = (*header, "stalled for", "widths")
+    last = len(header) - 1
+    optional = {
+        2: len(lines.roles) > 1,
+        last - 1: bool(total.profiled),
+        last: any(row[last] for row in rows),
+    }
+    kept = [column for column in range(len(header)) if optional.get(column, True)]
+    return table(header, rows, range(3, last - 1), shown=kept)
 
 
 def _listing(
@@ -246,8 +244,8 @@ def _listing(
         if any(value != "0" for value in values) and used + 2 + width <= WIDTH:
             others.append((column, values, width))
             used += 2 + width
-    named = [figure, *(cost_figure for cost_figure, _, _ in others)]
-    heads = [(cost_figure.source(lines.isa), cost_figure.name) for cost_figure in named]
+    named = [figure, *(other for other, _, _ in others)]
+    heads = [(other.source(lines.isa), other.name) for other in named]
     for first_head, *rest_heads in zip(*heads, strict=True):
         rest = "".join(f"  {head:>{others[i][2]}}" for i, head in enumerate(rest_heads))
         yield f"{first_head:>{wide}}{'':{2 + _BAR + 5}}{rest}"
@@ -265,14 +263,14 @@ def _listing(
             yield from _instructions(piece.instructions, total)
 
 
-def _instructions(piece_instructions: Sequence[PieceInstruction], total: Costs) -> Iterator[str]:
+def _instructions(instructions: Sequence[PieceInstruction], total: Costs) -> Iterator[str]:
     """Below a heading offset, pipe, text, where emulated how often it was executed, and where
     profiled the samples."""
     whole = total.profiled.get(costs.SAMPLES, 0.0)
-    is_counted = any(one.executed is not None for one in piece_instructions)
+    is_counted = any(one.executed is not None for one in instructions)
     heads = f"{' executed' if is_counted else ''}{f'  stalls {_NO_BAR}' if whole else ''}"
     yield f"{'      offset pipe     SASS':<{WIDTH - len(heads)}}{heads}".rstrip()
-    for instruction in piece_instructions:
+    for instruction in instructions:
         samples = instruction.profiled.get(costs.SAMPLES, 0.0)
         stalls = f"  {_compact(samples):>6} {bar(samples / whole, 6)}" if whole else ""
         executed = "" if instruction.executed is None else f" {_compact(instruction.executed):>8}"
@@ -305,10 +303,6 @@ def bar(share: float, width: int = _BAR) -> str:
     eighths = round(max(0.0, min(share, 1.0)) * width * 8)
     whole, rest = divmod(eighths, 8)
     return ("█" * whole + (_EIGHTHS[rest] if rest else "")).ljust(width)
-
-
-def _percent(part: float, whole: float) -> str:
-    return f"{100 * part / whole:.0f}%" if whole else ""
 
 
 def _number(value: float) -> str:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from kernelexp.model.text import shorten
-from kernelexp.report.document.document import Block, Heading, Listing, Span, paragraph
+from kernelexp.report.document.document import Block, Heading, Listing, Span, grouped, paragraph
 from kernelexp.services.memory_pictures import ATOMIC, MemoryPicture
 from warpsim import AccessPattern
 
@@ -44,17 +44,9 @@ def render(pictures: Sequence[MemoryPicture], top: int) -> Iterator[Block]:
 def _alike(accesses: Sequence[AccessPattern]) -> list[tuple[AccessPattern, int]]:
     """The first of those of one line that cost as much, and how many there are: an unrolled loop
     makes many."""
-    groups: dict[tuple[object, ...], list[AccessPattern]] = {}
-    for access in accesses:
-        key = (
-            str(access.source),
-            access.opcode,
-            access.space,
-            access.bytes_per_lane,
-            access.cost,
-            access.ideal,
-        )
-        groups.setdefault(key, []).append(access)
+    groups = grouped(
+        ((str(x.source), x.opcode, x.space, x.bytes_per_lane, x.cost, x.ideal), x) for x in accesses
+    )
     return [(group[0], len(group)) for group in groups.values()]
 
 

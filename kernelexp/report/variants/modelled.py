@@ -51,24 +51,18 @@ def _row(modelled: ModelledVariant) -> tuple[Cell, ...]:
         modelled.variant,
         f"{time.cycles:,.0f}",
         change.sentence if change else "",
-        ", ".join(f"{name} {part:.0%}" for name, part in _largest(time.units, UNITS_SHOWN)),
+        _largest(time.units, UNITS_SHOWN),
     )
 
 
 def _worth(variants: Sequence[ModelledVariant]) -> str:
     known = [modelled.modelled for modelled in variants if not modelled.modelled.refused]
-    sizes = list(
-        dict.fromkeys(
-            " and ".join(modelled_time.followed)
-            for modelled_time in known
-            if modelled_time.followed
-        )
-    )
+    sizes = list(dict.fromkeys(" and ".join(time.followed) for time in known if time.followed))
     smaller = f" Extrapolated from size {'; '.join(sizes)}." if sizes else ""
     worth = " ".join(
         dict.fromkeys(judge.worth(item.chip) for item in known or [variants[0].modelled])
     )
-    chips = ", ".join(dict.fromkeys(modelled_time.chip for modelled_time in known)) or "no chip"
+    chips = ", ".join(dict.fromkeys(time.chip for time in known)) or "no chip"
     return (
         f"Modelled for {chips} at size {variants[0].modelled.size}; not measured. {worth}{smaller}"
     )
@@ -79,9 +73,7 @@ def _of(modelled: ModelledVariant, top: int) -> Iterator[Block]:
     yield Heading(modelled.variant, level=2)
     yield paragraph(
         f"{time.cycles:,.0f} cycles, {time.microseconds:.1f} us at {time.clock_mhz:,.0f} MHz. "
-        f"{power(time)}Warps: "
-        + ", ".join(f"{name} {part:.0%}" for name, part in _largest(time.reasons, REASONS_SHOWN))
-        + "."
+        f"{power(time)}Warps: {_largest(time.reasons, REASONS_SHOWN)}."
     )
     yield from _path(time)
     header: tuple[str, ...] = ("line", "cycles", "path", "most for")
@@ -144,5 +136,6 @@ def _of_ncu(modelled: ModelledVariant, place: str) -> str:
     return next((f"{line.part:.1%} {line.reason}" for line in own), "")
 
 
-def _largest(parts: dict[str, float], count: int) -> list[tuple[str, float]]:
-    return sorted(parts.items(), key=lambda item: -item[1])[:count]
+def _largest(parts: dict[str, float], count: int) -> str:
+    most = sorted(parts.items(), key=lambda item: -item[1])[:count]
+    return ", ".join(f"{name} {part:.0%}" for name, part in most)

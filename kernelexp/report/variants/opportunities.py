@@ -13,7 +13,7 @@ from kernelexp.judge.limits.opportunity import Opportunity
 from kernelexp.model.arm import AccessWidths
 from kernelexp.model.text import one_line
 from kernelexp.report.document import figures
-from kernelexp.report.document.document import Block, Heading, Span, paragraph, table
+from kernelexp.report.document.document import Block, Heading, Span, grouped, paragraph, table
 from kernelexp.report.variants import bounds
 from kernelexp.services.explaining import Offered
 from warpsim.launch import plain_name
@@ -36,20 +36,17 @@ def render(dossier: Dossier, offered: Offered, verbose: bool = False) -> Iterato
     words = widths.summarize(dossier.case.arm.emulated)
     if words and not dossier.case.arm.counted:
         yield paragraph(f"Emulated: {words}.", style="warn")
-    if dossier.changed:
-        words = ", ".join(dossier.changed)
-        yield paragraph(f"Measured before these changed: {words}.", style="warn")
-    if dossier.profile_changed:
-        words = ", ".join(dossier.profile_changed)
-        yield paragraph(f"Profiled before these changed: {words}.", style="warn")
+    for taken, changed in (("Measured", dossier.changed), ("Profiled", dossier.profile_changed)):
+        if changed:
+            yield paragraph(f"{taken} before these changed: {', '.join(changed)}.", style="warn")
     arm = dossier.case.arm
     if arm.build and arm.profiled and (doubt := samebuild.doubt(arm.build, arm.profiled)):
         yield paragraph(f"The profile is of another build: {doubt}.", style="warn")
     if opportunities:
-        rows = [
+        rows = (
             (f"{number}.", _estimate(item), item.issue, item.kind)
             for number, item in enumerate(opportunities, 1)
-        ]
+        )
         yield table(("", "about", "issue", "kind"), rows, numbers=(0, 1), unwrapped=(3,))
     else:
         yield paragraph("No rule found anything.")
@@ -150,9 +147,10 @@ def _details(number: int, opportunity: Opportunity, dossier: Dossier) -> Block:
 
 def _hidden(opportunities: Sequence[Opportunity]) -> Iterator[Block]:
     """Says why costs may not show in the time, each reason once."""
-    reasons: dict[str, list[str]] = {}
-    for number, opportunity in enumerate(opportunities, 1):
-        if opportunity.hidden:
-            reasons.setdefault(opportunity.hidden, []).append(str(number))
+    reasons = grouped(
+        (opportunity.hidden, str(number))
+        for number, opportunity in enumerate(opportunities, 1)
+        if opportunity.hidden
+    )
     for reason, numbers in reasons.items():
         yield paragraph(f"The cost of {' and '.join(numbers)} may be hidden: {reason}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kernelexp.dossier.standing import StandingProfile
@@ -34,21 +34,16 @@ _MAIN = (
 
 def render(done: Sequence[Profiling]) -> Iterator[Block]:
     """The main figures side by side, what each profile is of, and what was lost."""
-    names = [f"variant {number}" for number in range(1, len(done) + 1)]
-    for name, profiling in zip(names, done, strict=True):
+    named = {f"variant {number}": profiling for number, profiling in enumerate(done, 1)}
+    for name, profiling in named.items():
         yield paragraph(Span(f"{name}: {profiling.label}", "strong"))
-    with_profile = [
-        (name, item.profile, item.path)
-        for name, item in zip(names, done, strict=True)
-        if item.profile
-    ]
-    if with_profile:
-        yield _figures([(name, _evidence(kept)) for name, kept, _ in with_profile])
-        for name, kept, path in with_profile:
-            yield paragraph(f"{name}: profiled, {conditions(kept)}. {path}", style="dim")
-    for name, profiling in zip(names, done, strict=True):
-        if profiling.refused:
-            refused = profiling.refused
+    kept = {name: (one.profile, one.path) for name, one in named.items() if one.profile}
+    if kept:
+        yield _figures({name: _evidence(profile) for name, (profile, _) in kept.items()})
+    for name, (profile, path) in kept.items():
+        yield paragraph(f"{name}: profiled, {conditions(profile)}. {path}", style="dim")
+    for name, profiling in named.items():
+        if refused := profiling.refused:
             yield paragraph(f"{name}: {refused.status} ({refused.reason}). {refused.sentence}")
         for sentence in profiling.lost:
             yield paragraph(f"{name}: {sentence}", style="warn")
@@ -59,15 +54,13 @@ def _evidence(kept: Profile) -> ProfiledEvidence:
     return kept.arm.profiled
 
 
-def _figures(columns: Sequence[tuple[str, ProfiledEvidence]]) -> Block:
+def _figures(columns: Mapping[str, ProfiledEvidence]) -> Block:
     rows: list[tuple[Cell, ...]] = []
     for name, metric, divisor, unit in _MAIN:
-        values = [evidence.figures.get(metric) for _, evidence in columns]
+        values = [evidence.figures.get(metric) for evidence in columns.values()]
         if any(isinstance(value, float) for value in values):
             rows.append((name, *(_value(value, divisor, unit) for value in values)))
-    return table(
-        ("profiled", *(name for name, _ in columns)), rows, numbers=range(1, len(columns) + 1)
-    )
+    return table(("profiled", *columns), rows, numbers=range(1, len(columns) + 1))
 
 
 def _value(value: float | str | None, divisor: float, unit: str) -> str:
@@ -91,17 +84,15 @@ def conditions(kept: Profile) -> str:
 
 def mentioned(standing_profiles: Iterable[StandingProfile]) -> Iterator[Block]:
     """A line for each profile of an experiment's variants: of which, its time, what has changed."""
-    for standing_profile in standing_profiles:
-        kept = standing_profile.profile
+    for one in standing_profiles:
+        kept = one.profile
         time = _evidence(kept).figures.get("gpu__time_duration.sum")
         parts = [f"{time / 1e6:,.4f} ms under ncu"] if isinstance(time, float) else []
         parts.append(conditions(kept))
         yield paragraph(
             Span(kept.run, "strong"),
-            f"  profile of {standing_profile.name}: {', '.join(parts)}",
+            f"  profile of {one.name}: {', '.join(parts)}",
             style="dim",
         )
-        if standing_profile.changed:
-            yield paragraph(
-                f"taken before this changed: {', '.join(standing_profile.changed)}.", style="warn"
-            )
+        if one.changed:
+            yield paragraph(f"taken before this changed: {', '.join(one.changed)}.", style="warn")

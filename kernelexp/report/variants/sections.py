@@ -53,11 +53,8 @@ def document(reading: SectionReading, names: bool = False) -> Document:
 def _table(values: Sequence[Value]) -> Table:
     """The third column only where a value is interpreted."""
     columns = 3 if any(value.text for value in values) else 2
-    return table(HEADER[:columns], (_row(value)[:columns] for value in values), numbers=(1,))
-
-
-def _row(value: Value) -> Sequence[str]:
-    return value.label, units.spell(value.value, value.unit), value.text
+    rows = ((one.label, units.spell(one.value, one.unit), one.text) for one in values)
+    return table(HEADER, rows, numbers=(1,), shown=range(columns))
 
 
 def _formulas(rows: Sequence[Value]) -> Iterator[Block]:

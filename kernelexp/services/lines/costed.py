@@ -63,7 +63,7 @@ def variant(lines: Lines, by: str | None, top: int, role: str | None, sass: bool
 
     by, role: as of ranking.rank(); top: how many lines, 0 for all; sass: with their instructions.
     """
-    costed_variant = CostedVariant(
+    result = CostedVariant(
         variant=lines.label,
         size=lines.size,
         isa=lines.isa,
@@ -72,11 +72,11 @@ def variant(lines: Lines, by: str | None, top: int, role: str | None, sass: bool
         refused=lines.arm.refused,
     )
     if not lines.pieces:
-        return costed_variant
+        return result
     figure, ranked = ranking.rank(lines, by, role)
     warps = {item.name: item.warps for item in lines.roles}
     return msgspec.structs.replace(
-        costed_variant,
+        result,
         by=figure.name,
         roles=tuple(
             CostedRole(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import msgspec
 
 from kernelexp.dossier import emulations, standing
@@ -30,35 +32,31 @@ class Idle(msgspec.Struct, frozen=True, kw_only=True):
 def of_kernel(project: Project, kernel: str, arch: str, tree: Tree) -> Idle:
     """Describes an idle kernel from what is kept of emulating it; nothing is built or executed."""
     name = f"{kernel}@{arch}"
-    title = project.kernels[kernel].title
+    of = functools.partial(Idle, kernel=name, title=project.kernels[kernel].title)
     again = f"Next: `kernelexp emulate {name}`."
     known = [
         (kept, _changes(project, kernel, arch, kept.arm, tree))
         for kept in emulations.latest(project.root, kernel, arch)
     ]
     if not known:
-        return Idle(kernel=name, title=title, state="not emulated, not timed", next_step=again)
+        return of(state="not emulated, not timed", next_step=again)
     stand = (one for one in known if one[0].arm.emulated and not one[1])
     kept, changed = next(stand, known[0])
     evidence = kept.arm.emulated
     if changed or evidence is None:
         what = ", ".join(changed) or "problem.py or the emulator"
         state = Span("changed since it was emulated", "warn")
-        return Idle(kernel=name, title=title, state=state, sentence=f"{what}.", next_step=again)
+        return of(state=state, sentence=f"{what}.", next_step=again)
     if evidence.is_right:
         orders = f"under {len(evidence.schedules)} schedules"
-        return Idle(
-            kernel=name,
-            title=title,
+        varies = f" At this size {depends(evidence)}" if evidence.varying else ""
+        return of(
             state=Span("Emulated: right", "good"),
-            sentence=f"at size {kept.size}, {orders}; never timed."
-            + f" At this size {depends(evidence)}" * bool(evidence.varying),
+            sentence=f"at size {kept.size}, {orders}; never timed.{varies}",
             next_step=f"Next: `kernelexp explain {name}` ranks what it could gain.",
         )
     against = verdict.emulated(evidence)
-    return Idle(
-        kernel=name,
-        title=title,
+    return of(
         state=Span(against.status.name, "bad") if against else Span("not judged", "warn"),
         sentence=against.sentence if against else evidence.unsupported,
         next_step=f"Next: `kernelexp emulate {name}` shows every finding.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -100,20 +100,21 @@ def outlook(
     several = None if chosen else _of_sizes(log)
     best = several or chosen or _fastest(log)
     profile = profile_of(best.variant) if best and best.variant else None
+    single = None if several else best
     return Outlook(
         kernel=f"{log.kernel}@{log.arch}",
         title=log.title,
         best=best.id if best else "",
         is_sweep=best is not None and best.id in {record.run for record in log.sweeps},
-        point=_point(best) if best and not several and best.id not in log.history else "",
-        time=_time(best.arm) if best and not several else "",
+        point=_point(single) if single and single.id not in log.history else "",
+        time=_time(single.arm) if single else "",
         whose=best.whose if best else "",
         by_size=tuple(sizes.best_of(several.record)) if several and several.record else (),
-        peer=_peer(best, profile) if best and not several else "",
-        limit=_limit(log, best, profile) if best and not several else "",
+        peer=_peer(single, profile) if single else "",
+        limit=_limit(log, single, profile) if single else "",
         spark=spark(next(history.plots((log,)), None)),
         evidence=_evidence(log),
-        contested=tuple(_contested(log, best, records_of)) if best and not several else (),
+        contested=tuple(_contested(log, single, records_of)) if single else (),
         known=() if best else tuple(itertools.islice(_known(log), _KNOWN)),
         next_step="" if best else _next_step(log, pending_of),
     )
@@ -125,24 +126,21 @@ def _contested(log: KernelLog, best: _Best, records_of: RecordsOf) -> Iterator[s
     has = best.arm.axes
     for name, entry in log.experiments.items():
         mine: dict[str, str] = {}
-        for one, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
+        for one, point in entry.points:
             if point and all(has.get(axis) == value for axis, value in point.items()):
                 others = {k: v for k, v in one.variant.axes.items() if has.get(k) != v}
                 mine[spell_point(point)] = f", with {spell_point(others)}" if others else ""
-        for sentence in logbook.by_card(entry, records_of(name)) if mine else ():
-            spelled = sentence.partition(": ")[0]
+        cards = logbook.by_card(entry, records_of(name)) if mine else {}
+        for spelled, words in cards.items():
             if spelled in mine:
-                yield f"{name}{mine[spelled]}: {sentence}"
+                yield f"{name}{mine[spelled]}: {spelled}: {words}."
 
 
 def _known(log: KernelLog) -> Iterator[Note]:
     for name, entry in log.standings.items():
-        for standing, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
-            if (
-                standing.arm
-                and not standing.changed
-                and (words := " ".join(answer.untimed(standing)))
-            ):
+        for standing, point in entry.points:
+            words = " ".join(answer.untimed(standing)) if standing.current else ""
+            if words:
                 is_wrong = standing.verdict and standing.verdict.status in WRONG
                 yield Note(
                     id=name,
@@ -180,20 +178,16 @@ def _point(best: _Best) -> str:
 
 def _chosen(log: KernelLog) -> _Best | None:
     """Returns what was accepted, else the fastest step of the history."""
-    entry = log.standings.get(log.best or "")
-    if entry is None or log.best is None:
+    standing = log.best_standing
+    arm = standing.current if standing else None
+    if standing is None or arm is None or log.best is None:
         return None
-    accepted = [candidate for candidate in entry.candidates if candidate.decision == log.accepted]
-    standing = (accepted if log.accepted and accepted else entry.candidates)[0]
-    if standing.arm is None or standing.changed:
-        return None
-    device = f"measured, {standing.arm.measured.device}" if standing.arm.measured else ""
-    how = device or ("published" if standing.arm.published else "built")
-    whose = (
-        f"{how}{', accepted' * bool(log.accepted)}{figures.standing_conditions(standing.record)}"
-    )
+    device = f"measured, {arm.measured.device}" if arm.measured else ""
+    how = device or ("published" if arm.published else "built")
+    accepted = ", accepted" if log.accepted else ""
+    whose = f"{how}{accepted}{figures.standing_conditions(standing.record)}"
     return _Best(
-        id=log.best, arm=standing.arm, record=standing.record, variant=standing.variant, whose=whose
+        id=log.best, arm=arm, record=standing.record, variant=standing.variant, whose=whose
     )
 
 
@@ -240,12 +234,10 @@ def _standing(log: KernelLog) -> Iterator[_Best]:
                 yield _Best(id=name, arm=arm, record=record, variant=candidate.variant, whose="")
             yield _Best(id=name, arm=record.baseline, record=record, whose="a baseline")
     for record in log.sweeps:
-        if log.sweeps_changed.get(record.run):
+        if log.changes(record):
             continue
-        for arm, verdict in (
-            (record.baseline, None),
-            *((candidate.arm, candidate.verdict) for candidate in record.candidates),
-        ):
+        verdicts = (None, *(candidate.verdict for candidate in record.candidates))
+        for arm, verdict in zip(record.arms, verdicts, strict=True):
             if verdict is None or verdict.status not in WRONG:
                 yield _Best(id=record.run, arm=arm, record=record, whose="a sweep")
 
@@ -261,25 +253,16 @@ def _peer(best: _Best, profile: Profile | None) -> str:
     arm = best.arm
     if arm.measured and arm.measured.time_us:
         time = arm.measured.time_us / 1000
-        peers = [
-            (timed_peer.time_ms, timed_peer.name)
-            for timed_peer in auditing.timed_peers(best.record)
-        ]
+        peers = [(peer.time_ms, peer.name) for peer in auditing.timed_peers(best.record)]
     else:
-        time = arm.published.time_ms or 0.0 if arm.published else 0.0
-        published_result = profile.arm.published if profile else None
-        peers = (
-            [
-                (published_peer.time_ms, f"{published_peer.name}, published")
-                for published_peer in published_result.peers
-            ]
-            if published_result
-            else []
-        )
+        time = (arm.published.time_ms or 0.0) if arm.published else 0.0
+        theirs = profile.arm.published if profile else None
+        known = theirs.peers if theirs else ()
+        peers = [(peer.time_ms, f"{peer.name}, published") for peer in known]
     if not time or not peers:
         return ""
-    peer, name = min(peers)
-    return f"{time / peer:.2f}x the time of {name}"
+    fastest, name = min(peers)
+    return f"{time / fastest:.2f}x the time of {name}"
 
 
 def _limit(log: KernelLog, best: _Best, profile: Profile | None) -> str:
@@ -302,11 +285,9 @@ def _limit(log: KernelLog, best: _Best, profile: Profile | None) -> str:
 
 def _evidence(log: KernelLog) -> str:
     """Counts the candidates that are measured, only emulated, only built."""
-    counts: dict[str, int] = {}
-    for entry in (*log.history.values(), *log.experiments.values()):
-        for candidate in entry.candidates:
-            word = evidence_of(candidate)
-            counts[word] = counts.get(word, 0) + 1
+    counts = Counter(
+        evidence_of(one) for entry in log.standings.values() for one in entry.candidates
+    )
     return ", ".join(f"{count} {word}" for word, count in counts.items())
 
 

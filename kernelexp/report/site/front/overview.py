@@ -12,19 +12,12 @@ from kernelexp.judge.consistency import PROBLEM, unrecorded
 from kernelexp.judge.verdict import WRONG
 from kernelexp.model.arm import Status
 from kernelexp.model.axes import spell_point
-from kernelexp.model.record import Record
 from kernelexp.report.charts import history
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Span, status, text_of
 from kernelexp.report.log import logbook, pending
 from kernelexp.report.log.pending import PendingArm, RecordsOf, Waits
-from kernelexp.report.site.front.outlook import (
-    Note,
-    Outlook,
-    ProfileOf,
-    evidence_of,
-    outlook,
-)
+from kernelexp.report.site.front.outlook import Note, Outlook, ProfileOf, evidence_of, outlook
 from kernelexp.services.kernel_logs import KernelLog
 
 LATEST = 8
@@ -135,23 +128,17 @@ def _drafted(kernel: str, file_of: FileOf) -> str:
 def _latest(every: Iterable[tuple[str, Standings]], records_of: RecordsOf) -> Iterator[Note]:
     """The latest runs here, one line for each experiment, with verdicts that differ between cards:
     publications have no date of ours."""
-    dated = [
-        (record.created, name, entry)
-        for name, entry in every
-        if (record := max(_runs(entry), key=lambda item: item.created, default=None))
-    ]
+    dated = []
+    for name, entry in every:
+        runs = [record.created for record in entry.by_run.values() if record.provenance == "run"]
+        if runs:
+            dated.append((max(runs), name, entry))
     for created, name, entry in sorted(dated, key=lambda item: item[:2], reverse=True)[:LATEST]:
         states = list(dict.fromkeys(map(logbook.verdict, entry.candidates)))
-        changes = [
-            figures.ratio(candidate.arm.measured.effect)
-            for candidate in entry.candidates
-            if candidate.arm
-            and candidate.arm.measured
-            and candidate.arm.measured.effect
-            and not candidate.changed
-        ]
+        changes = [figures.ratio(one.effect) for one in entry.candidates if one.effect]
         words = [", ".join(changes)] if 0 < len(changes) <= 3 else []
-        words += [one.removesuffix(".") for one in logbook.by_card(entry, records_of(name))]
+        cards = logbook.by_card(entry, records_of(name))
+        words += [f"{point}: {verdicts}" for point, verdicts in cards.items()]
         change = f" ({'; '.join(words)})" if words else ""
         yield Note(
             id=name,
@@ -161,16 +148,11 @@ def _latest(every: Iterable[tuple[str, Standings]], records_of: RecordsOf) -> It
         )
 
 
-def _runs(entry: Standings) -> list[Record]:
-    return [c.record for c in entry.candidates if c.record and c.record.provenance == "run"]
-
-
 def _regressed(log: KernelLog) -> Iterator[Note]:
     """Steps of the history that are slower than what they were timed beside, or as they were
     published than the best before them; and what is wrong now, but where that was predicted."""
     for name, entry in log.history.items():
-        arm = None if entry.candidates[0].changed else entry.candidates[0].arm
-        effect = arm.measured.effect if arm and arm.measured else None
+        effect = entry.candidates[0].effect
         if effect and effect.ratio > _SLOWER:
             yield Note(id=name, text=f"{entry.experiment.title}: {figures.effect(effect)}")
     for plot in history.plots((log,)):
@@ -182,20 +164,15 @@ def _regressed(log: KernelLog) -> Iterator[Note]:
             if step and step.measured:
                 continue  # in a run of its own, on a card as warm as it was then
             if best and cost > best[0] * _SLOWER:
-                change = figures.percent(cost / best[0])
-                yield Note(
-                    id=name,
-                    text=f"{mark.label}: {change} in time to {best[1]} ({plot.series[0].name})",
-                )
+                change = f"{figures.percent(cost / best[0])} in time to {best[1]}"
+                yield Note(id=name, text=f"{mark.label}: {change} ({plot.series[0].name})")
             best = min(best, (cost, name)) if best else (cost, name)
     for name, entry in log.standings.items():
         if wrong := pending.wrong_baseline(entry):
             yield Note(id=name, text=f"baseline: {wrong.sentence}", states=(status(wrong.status),))
-        for candidate in () if pending.is_predicted(entry) else entry.candidates:
-            if candidate.verdict and candidate.verdict.status in WRONG and not candidate.changed:
-                yield Note(
-                    id=name, text=entry.experiment.title, states=(logbook.verdict(candidate),)
-                )
+        for one in () if pending.is_predicted(entry) else entry.candidates:
+            if one.verdict and one.verdict.status in WRONG and not one.changed:
+                yield Note(id=name, text=entry.experiment.title, states=(logbook.verdict(one),))
 
 
 def _to_decide(
@@ -207,13 +184,9 @@ def _to_decide(
             standing = entry.candidates[one.number - 1]
             if one.waits not in pending.DECISIONS:
                 continue
-            measured = standing.arm.measured if standing.arm else None
-            effect = measured.effect if measured else None
+            change = figures.effect(standing.effect)
             at = figures.standing_conditions(standing.record)
-            words = [
-                f"{one.point}: {figures.effect(effect)}{at}" if effect else one.point,
-                one.kept,
-            ]
+            words = [f"{one.point}: {change}{at}" if change else one.point, one.kept]
             if one.waits is Waits.CARD:
                 words.append("cards disagree")
             elif one.waits is Waits.REJECTION:
@@ -239,10 +212,9 @@ def _unclear(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
     """Yields experiments with candidates that their run could not judge, by their names where there
     are others."""
     for name, entry in every:
-        pairs = zip(entry.candidates, entry.experiment.candidates, strict=True)
         own = [
             (one, point)
-            for one, point in pairs
+            for one, point in entry.points
             if one.verdict and not one.changed and one.verdict.status in _UNCLEAR
         ]
         if own:
@@ -265,8 +237,8 @@ def _doubtful(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
 
 def _partial(every: Iterable[tuple[str, Standings]], others: Collection[str]) -> Iterator[Note]:
     for name, entry in every:
-        records = [c.record for c in entry.candidates if c.verdict and c.record]
-        if name not in others and any(r.measurement and PROBLEM in unrecorded(r) for r in records):
+        timed = (record for record in entry.by_run.values() if record.measurement)
+        if name not in others and any(PROBLEM in unrecorded(record) for record in timed):
             yield Note(id=name, text=entry.experiment.title)
 
 
