@@ -102,7 +102,7 @@ def test_a_difference_names_its_lines_and_shows_what_only_one_has() -> None:
     text = "a\nb\nc\nd\nint n = KX_N;\n#if KX_N > 1\nmany\n#endif".splitlines()
     before, after = (seen.lines(text, {"KX_N": value}, {"KX_N"}) for value in "12")
     before, after = seen.without_others(before, after, {1, 2}, {2, 3})
-    assert list(seen.difference(before, after, context=1)) == [
+    assert list(seen.difference(before, after)) == [
         "@@ line 1 @@",
         "-a",
         " b",
