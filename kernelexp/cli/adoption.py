@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kernelexp.project import Project
     from kernelexp.services.adopt.adopted import Compiled
     from kernelexp.services.adopt.answers import Answers
-    from kernelexp.services.adopt.copying import Omitted
+    from kernelexp.services.adopt.declarations import Declaration
     from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
     from kernelexp.services.adopt.launched import AdoptedLaunch
     from warpsim.launch import Dim3
@@ -123,9 +123,9 @@ def _described(entry: KernelEntry) -> tuple[str, ...]:
 def _tell_omitted(compiled: Compiled) -> None:
     if added := [flag for flag in compiled.flags if flag.startswith("--")]:
         _print_wrapped(f"compiled with {' '.join(added)}, which it needs")
-    files = list(dict.fromkeys(omitted.file for omitted in compiled.left))
+    files = list(dict.fromkeys(file for file, _ in compiled.left))
     for file in files[:_FILES]:
-        omitted = [item for item in compiled.left if item.file == file]
+        omitted = [declaration for own, declaration in compiled.left if own == file]
         includes = [f"#include {item.include}" for item in omitted if item.include]
         lines = [item for item in omitted if not item.include]
         parts = [*_spell_lines(_copied(compiled, file), lines), *includes]
@@ -170,7 +170,7 @@ def _describe(parameter: KernelParameter) -> str:
     return f"{parameter.name}: {kind}, {parameter.size} bytes, {role}"
 
 
-def _spell_lines(text: Sequence[str], left: Sequence[Omitted]) -> list[str]:
+def _spell_lines(text: Sequence[str], left: Sequence[Declaration]) -> list[str]:
     """Ranges of lines; two with nothing but empty lines between them are one."""
     ranges: list[tuple[int, int]] = []
     for omitted in sorted(left, key=lambda item: item.first_line):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -76,14 +77,8 @@ def with_headers(copy: SourceCopy, first: BuildError, second: BuildError) -> Bui
     return BuildError(f"{first} With PyTorch's headers and flags it does not either: {again}")
 
 
-class Omitted(msgspec.Struct, frozen=True, kw_only=True):
-    """A declaration that the copy leaves out."""
-
-    file: str
-    first_line: int
-    last_line: int
-    include: str
-    """What it includes, where it is an #include."""
+Omitted: TypeAlias = tuple[str, Declaration]
+"""A declaration that the copy leaves out, with its file."""
 
 
 def read(source: Path, folders: Sequence[Path] = ()) -> SourceCopy:
@@ -178,7 +173,7 @@ def only(copy: SourceCopy, kernels: frozenset[str]) -> tuple[SourceCopy, list[Om
             )
         ]
         texts[name] = declarations.blank(text, out)
-        left += _left(name, out)
+        left += ((name, declaration) for declaration in out)
     return msgspec.structs.replace(copy, texts=texts), left
 
 
@@ -225,7 +220,7 @@ def compile_copy(
             if not out:
                 raise _refusal(copy, lines[min(lines)], left)
             texts[name] = declarations.blank(texts[name], out)
-            left += _left(name, out)
+            left += ((name, declaration) for declaration in out)
         copy = msgspec.structs.replace(copy, texts=texts)
     raise BuildError(
         f"{copy.origin} still does not compile after {ROUNDS} tries to leave host code out."
@@ -283,18 +278,6 @@ def _as_included(texts: Mapping[str, str], path: str) -> dict[str, str]:
     return {}
 
 
-def _left(name: str, out: list[Declaration]) -> list[Omitted]:
-    return [
-        Omitted(
-            file=name,
-            first_line=declaration.first_line,
-            last_line=declaration.last_line,
-            include=declaration.include,
-        )
-        for declaration in out
-    ]
-
-
 def _refusal(copy: SourceCopy, error: Diagnostic, left: list[Omitted]) -> BuildError:
     where = f"{error.file}:{error.line}" if error.file else "ptxas"
     is_foreign = error.file and error.file not in copy.texts
@@ -306,7 +289,7 @@ def _refusal(copy: SourceCopy, error: Diagnostic, left: list[Omitted]) -> BuildE
     undeclared = _INTEGER.search(error.message)
     wanted = next(iter(_FLAG.findall(error.message)), "")
     flag = wanted or (INTEGERS if undeclared else "")
-    includes = dict.fromkeys(omitted.include for omitted in left if omitted.include and not wanted)
+    includes = dict.fromkeys(item.include for _, item in left if item.include and not wanted)
     # Of host libraries no kernel uses more than the names of types.
     missing = [item for item in includes if item.strip('<">') not in _OPAQUE]
     absent = f" (these headers were not found: {join(missing)})" if missing else ""
