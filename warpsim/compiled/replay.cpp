@@ -511,7 +511,7 @@ class Replay {
         const double start = sm.data.take(passed, sm.beside(passed, cycles) + p_.data_interval);
         subcore.waiting.back() = start;
         done = start + cycles - 1 + p_.shared_latency;
-        read = start + cycles - 1 + p_.read_latency;
+        read = (p_.early_read ? passed : start) + cycles - 1 + p_.read_latency;
         break;
       }
       case Kind::kLoad:
@@ -554,7 +554,7 @@ class Replay {
           landed = sm.fetch(start, bytes, bytes, number, from_dram, together);
           if (array >= 0) sm.box[array] = bytes;
           landed = std::max(landed, start + cycles) + p_.tma_latency;
-          sm.data.take(start, sm.beside(start, bytes / kLine));
+          sm.copy(start, bytes);
         }
         for (int64_t count = figure(warp); count > 0; --count) signal(figure(warp), landed, event_);
         break;
@@ -565,7 +565,7 @@ class Replay {
         if (bytes <= 0) break;
         const double cycles = bytes / p_.tma_rate;
         const double start = sm.tma.take(subcore.bulk.take(now_, p_.tma_interval), cycles);
-        sm.data.take(start, sm.beside(start, bytes / kLine));
+        sm.copy(start, bytes);
         const double taken = put(sm, start + cycles, bytes, int(array));
         warp.copying = std::max(warp.copying, taken + p_.tma_latency);
         warp.copied = event_;
@@ -615,7 +615,6 @@ class Replay {
         const double start = subcore.tensor_memory.take(now_, ins.interval);
         done = start + ins.interval + p_.tmem_latency;
         read = start + ins.interval;
-        reason = kLong;
         break;
       }
       case Kind::kExit:
@@ -666,8 +665,9 @@ class Replay {
     const double passed = queue(subcore, std::max<double>(1, lines));
     int lanes_bytes = 0;
     double done = passed + p_.l1_latency;
-    // A line of tags per cycle, and 128 bytes of data.
-    const double cycles = std::max<double>(1, lines);
+    // A line of tags per cycle, and 128 bytes of data; of a store, what a line takes beyond that.
+    const double of_line = ins.kind == Kind::kStore ? 1 + p_.store_extra : 1;
+    const double cycles = std::max<double>(1, lines * of_line);
     // Beside a wgmma, LDG.128 that hit L1 take 2.2 to 2.7 times as long on an H100, fills of a line
     // for each lane 2.1 to 2.4 times; stores do not. Of a tcgen05.mma, nobody has measured it.
     const bool held = ins.kind == Kind::kLoad && subcore.multiplying > passed;
@@ -691,6 +691,11 @@ class Replay {
         // Stores wait for room before L2, and so does what comes after them.
         sm.data.free = std::max(sm.data.free, taken - p_.write_buffer);
         done = std::max(done, taken);
+        // The line is in L1 from now on, with what was written.
+        if (L1::Line* kept = sm.l1.touch(line)) {
+          kept->arrive(sectors & ~kept->sectors, asked);
+          kept->sectors |= sectors;
+        }
         continue;
       }
       const bool cached = ins.kind != Kind::kAtomic && !ins.extra;

@@ -69,6 +69,7 @@ struct Parameters {
   double queue_depth, global_depth, queue_interval, return_interval;
   double shared_latency, data_interval, constant_interval, constant_latency;
   double l1_latency, l1_lines;
+  double store_extra, copy_port, request_interval, early_read;  // 0 where a chip has none
   double l2_atomic_interval, same_word, sms;
   double l2_latency, l2_rate, l2_read_interval, l2_write_rate, l2_write_interval, write_buffer;
   double dram_latency, dram_wait, dram_rate, dram_write_rate;

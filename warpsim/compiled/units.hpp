@@ -103,6 +103,7 @@ struct Sm {
   const Parameters& p;
   Subcore subcores[kSubcores];
   Server data, constants, l2, l2_writes, dram, tma;
+  Server port;  // to L2: a turn for each line that is asked for, for each sector that is written
   L1 l1;
   std::vector<double> requested;   // bytes that L2 was asked for, by array: of loads each once
   std::vector<double> prefetched;  // bytes that it was to get from DRAM, by array
@@ -137,6 +138,11 @@ struct Sm {
     return multiplying > now ? cycles / std::max(0.5, 1 - operands) : cycles;
   }
 
+  // A bulk copy's bytes, which enter or leave shared memory from `now` on.
+  void copy(double now, double bytes) {
+    if (!p.copy_port) data.take(now, beside(now, bytes / kLine));
+  }
+
   // How many of these sectors of a line L2 was not asked for before.
   int new_sectors(int64_t line, int sectors) {
     int& known = asked[line];
@@ -145,6 +151,9 @@ struct Sm {
     return __builtin_popcount(others);
   }
 
+  // When so many turns of the port to L2 begin.
+  double request(double now, double turns) { return port.take(now, turns * p.request_interval); }
+
   // When bytes that L2 is asked for are there, of which `first` were not asked for before: only
   // those may have to come from DRAM. L2 reads once what goes to several SMs `together`.
   double fetch(double now, double bytes, double first, int array, double from_dram,
@@ -152,7 +161,8 @@ struct Sm {
     requested[array] += first;
     from_dram *= first / bytes;
     const double passing = std::max(p.l2_read_interval, bytes / std::min(p.l2_port, p.l2_rate * together));
-    const double arrived = l2.take(now, passing) + passing;
+    const double asked = request(now, std::max(1.0, bytes / kLine));
+    const double arrived = l2.take(asked, passing) + passing;
     if (due.size() < requested.size()) due.resize(requested.size());
     due[array] += from_dram;
     double ready = arrived + p.l2_latency;
@@ -194,7 +204,7 @@ struct Sm {
   double put(double now, double bytes, int array, double to_dram) {
     written[array] += bytes;
     const double cycles = std::max(p.l2_write_interval, bytes / p.l2_write_rate);
-    const double taken = l2_writes.take(now, cycles) + cycles;
+    const double taken = l2_writes.take(request(now, bytes / kSector), cycles) + cycles;
     if (to_dram <= 0) return taken;
     const double writing = to_dram * bytes / p.dram_write_rate;
     return std::max(taken, dram.take(now, writing) + writing);

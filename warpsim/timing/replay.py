@@ -18,7 +18,8 @@ from warpsim.timing.recording import Recording
 # compiled/timing.hpp has the same names in the same order.
 PARAMETERS = (
     "queue_depth global_depth queue_interval return_interval shared_latency data_interval "
-    "constant_interval constant_latency l1_latency l1_lines l2_atomic_interval same_word sms "
+    "constant_interval constant_latency l1_latency l1_lines store_extra copy_port "
+    "request_interval early_read l2_atomic_interval same_word sms "
     "l2_latency l2_rate l2_read_interval l2_write_rate l2_write_interval write_buffer "
     "dram_latency dram_wait dram_rate dram_write_rate read_latency tma_interval "
     "tma_rate tma_latency barrier_latency barrier_per_warp arrive_latency test_latency "
@@ -35,6 +36,9 @@ UNITS = (
 ).split()
 LIMIT = 1e9
 """Cycles after which a replay is given up."""
+CARVE_OUTS = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
+"""KiB that an SM's shared memory may have: CUDA C++ Programming Guide 13.0, compute capability 9.0
+and 10.0."""
 _LINE = 128
 
 
@@ -227,11 +231,16 @@ def replay(
     )
 
 
+def _carved(wanted: int) -> int:
+    """Bytes that an SM's shared memory takes of L1, where CTAs want so many of them."""
+    return next((1024 * size for size in CARVE_OUTS if 1024 * size >= wanted), wanted)
+
+
 def _parameter(
     name: str, recording: Recording, chip: TimedChip, clock_hz: float, slots: int, share: Share
 ) -> float:
     if name == "l1_lines":
-        return max(0.0, (chip["l1_bytes"] - slots * recording.shared_bytes) // _LINE)
+        return max(0.0, (chip["l1_bytes"] - _carved(slots * recording.shared_bytes)) // _LINE)
     if name == "sms":
         return share.sms
     value = chip.in_cycles(name, clock_hz, share.sms)
