@@ -17,7 +17,6 @@ from kernelexp.model.errors import KernelexpError
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project, revisions
 from kernelexp.project.problem import consult
-from kernelexp.project.problem.consult import Point
 from warpsim.launch import Launch
 
 
@@ -77,9 +76,9 @@ def _examine(
     arm = sound(arms[0])
     if arm.build is None:
         return arm, ()
-    point = Point(axes=variant.axes, arch=variant.arch, exports=arm.build.exports)
     answer = consult.consult(
-        there.root, variant.kernel, [point], [size], timeout_s=session.limits.problem_s
+        *(there.root, variant.kernel, [arm], [size], session.limits.problem_s),
+        exports=[arm.exports],
     )
     return arm, answer.points[0].launches[size]
 

@@ -14,7 +14,7 @@ from kernelexp.model.arm import Arm
 from kernelexp.model.limits import Limits
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
-from kernelexp.project.problem.consult import Consulted, Point
+from kernelexp.project.problem.consult import Consulted
 from warpsim.launch import main_launch
 
 Extents: TypeAlias = tuple[Extent, ...]
@@ -64,10 +64,10 @@ def _can_scale(one: Extents, other: Extents, full: Extents) -> bool:
 
 def launches(project: Project, arm: Arm, sizes: Sequence[str], limits: Limits) -> Consulted:
     """Returns what problem.py says of a built arm, at those of these sizes that it can launch."""
-    exports = arm.build.exports if arm.build else {}
-    point = Point(axes=arm.axes, arch=arm.arch, exports=exports)
     return consult.consult(
-        project.root, arm.kernel, [point], sizes, timeout_s=limits.problem_s, separately=True
+        *(project.root, arm.kernel, [arm], sizes, limits.problem_s),
+        exports=[arm.exports],
+        separately=True,
     )
 
 

@@ -37,7 +37,7 @@ from kernelexp.model.variant import Placed, Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from kernelexp.project.problem.config import Configured, configure
-from kernelexp.project.problem.consult import Facts, Point
+from kernelexp.project.problem.consult import Facts
 from warpsim.launch import Launch
 
 _AS_USUAL = EmulationOptions()
@@ -167,8 +167,8 @@ def _ask(
                     f"size {size}: {first.kernel} is a program, which has no problem.py."
                 )
         return (), dict.fromkeys(variants, Facts())
-    points = [Point(axes=variant.axes, arch=variant.arch) for variant in variants.values()]
-    answer = consult.consult(project.root, first.kernel, points, timeout_s=limits.problem_s)
+    own = list(variants.values())
+    answer = consult.consult(project.root, first.kernel, own, timeout_s=limits.problem_s)
     for size in sizes:
         consult.require_size(first.kernel, answer.sizes, size)
     facts = dict(zip(variants, answer.points, strict=True))
@@ -276,24 +276,21 @@ def _launches(
     kernel's sizes."""
     result: dict[str, _Launches] = {}
     for kernel in dict.fromkeys(built[name].kernel for name in exports):
-        points = {
-            name: Point(axes=built[name].axes, arch=built[name].arch, exports=figures)
-            for name, figures in exports.items()
-            if built[name].kernel == kernel
-        }
+        own = [name for name in exports if built[name].kernel == kernel]
         try:
             answer = consult.consult(
                 project.root,
                 kernel,
-                list(points.values()),
+                [built[name] for name in own],
                 sizes[kernel],
                 timeout_s=limits.problem_s,
+                exports=[exports[name] for name in own],
                 separately=True,
             )
         except KernelexpError as error:
-            result |= dict.fromkeys(points, error)
+            result |= dict.fromkeys(own, error)
             continue
-        for name, facts in zip(points, answer.points, strict=True):
+        for name, facts in zip(own, answer.points, strict=True):
             fault = next(iter(facts.faults.values()), "")
             known = facts.launches or not fault
             result[name] = facts.launches if known else ConfigurationError(fault)

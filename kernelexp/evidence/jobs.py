@@ -36,7 +36,7 @@ def emulation(
         axes=arm.axes,
         size=size,
         entries=_symbols(arm),
-        exports=arm.build.exports if arm.build else {},
+        exports=arm.exports,
         schedules=tuple(schedules),
         problem_limit=problem,
         emulation_limit=whole,
@@ -65,7 +65,7 @@ def modelling(
         listing=str(artefacts.listing),
         axes=arm.axes,
         size=size,
-        exports=arm.build.exports if arm.build else {},
+        exports=arm.exports,
         entries=_symbols(arm),
         resident=occupancy.ctas_per_sm if occupancy else 1,
         native=native.library(root),
@@ -83,7 +83,7 @@ def timed(root: Path, arm: Arm, name: str, role: Role, launches: Sequence[Launch
         arch=arm.arch,
         launches=tuple(of_entries(launch, _symbols(arm)) for launch in launches),
         axes=arm.axes,
-        exports=arm.build.exports if arm.build else {},
+        exports=arm.exports,
     )
 
 

@@ -19,7 +19,7 @@ from kernelexp.model.limits import Limits
 from kernelexp.model.measurement import Measurement, Options, TimedArm
 from kernelexp.model.progress import OnProgress
 from kernelexp.project.problem import consult, files
-from kernelexp.project.problem.consult import Consulted, Point
+from kernelexp.project.problem.consult import Consulted
 from warpsim.launch import Launch
 
 SIZE = "full"
@@ -123,11 +123,11 @@ def take(
     """
     baseline, *_ = arms.values()
     size = measuring.size
-    points = [
-        Point(axes=arm.axes, arch=arm.arch, exports=arm.build.exports if arm.build else {})
-        for arm in arms.values()
-    ]
-    answer = consult.consult(root, baseline.kernel, points, [size], timeout_s=limits.problem_s)
+    built = list(arms.values())
+    answer = consult.consult(
+        *(root, baseline.kernel, built, [size], limits.problem_s),
+        exports=[arm.exports for arm in built],
+    )
     own = launches or {}
     started = [
         own.get(name) or facts.launches[size]

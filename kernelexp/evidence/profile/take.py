@@ -35,7 +35,6 @@ from kernelexp.model.errors import EnvironmentFault, KernelexpError, KernelFault
 from kernelexp.model.limits import Limits
 from kernelexp.model.measurement import Device, Options
 from kernelexp.project.problem import consult
-from kernelexp.project.problem.consult import Point
 from kernelexp.system import device as devices
 from kernelexp.system.process import processes
 from kernelexp.system.process.isolated import spell_seconds
@@ -114,9 +113,9 @@ def take(root: Path, arm: Arm, settings: ProfileSettings, limits: Limits, ncu: N
 
 
 def _job(root: Path, arm: Arm, size: str, limits: Limits) -> Job:
-    exports = arm.build.exports if arm.build else {}
-    point = Point(axes=arm.axes, arch=arm.arch, exports=exports)
-    consulted = consult.consult(root, arm.kernel, [point], [size], timeout_s=limits.problem_s)
+    consulted = consult.consult(
+        root, arm.kernel, [arm], [size], limits.problem_s, exports=[arm.exports]
+    )
     timed = jobs.timed(root, arm, "candidate", "candidate", consulted.points[0].launches[size])
     return measured.job_of(root, consulted, size, [timed])
 

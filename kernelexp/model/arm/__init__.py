@@ -124,6 +124,11 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.measured.effect if self.measured else None
 
     @property
+    def exports(self) -> dict[str, int]:
+        """The figures that the source computed for its host; none of what is not built."""
+        return self.build.exports if self.build else {}
+
+    @property
     def executed(self) -> EmulatedEvidence | None:
         """The emulation that judges it, of PTX unless SASS alone was executed; None where the
         emulator does not cover the kernel."""

@@ -12,6 +12,7 @@ from kernelexp.model import sizes
 from kernelexp.model.axes import AxisValue
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.model.problem import Budget, Work
+from kernelexp.model.variant import Placed
 from kernelexp.project.problem import files
 from kernelexp.project.problem.reads import Used
 from kernelexp.system.process import isolated
@@ -26,8 +27,8 @@ def limit(seconds: float = TIMEOUT_S) -> TimeLimit:
     return TimeLimit(name="problem", seconds=seconds)
 
 
-class Point(msgspec.Struct, frozen=True, kw_only=True):
-    """A variant to ask about; one that is built has exports."""
+class VariantQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """One variant in a question, by its place; one that is built has exports."""
 
     axes: dict[str, AxisValue]
     arch: str
@@ -39,7 +40,7 @@ class ProblemQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
     root: str
     kernel: str
-    points: tuple[Point, ...]
+    points: tuple[VariantQuestion, ...]
     launches_of: tuple[str, ...]
     separately: bool
     """Whether launches of a size that can't be had are left out, with why, instead of ending the
@@ -90,23 +91,28 @@ class Consulted(msgspec.Struct, frozen=True, kw_only=True):
 def consult(
     root: Path,
     kernel: str,
-    points: Sequence[Point] = (),
+    variants: Sequence[Placed] = (),
     launches_of: Iterable[str] = (),
     timeout_s: float = TIMEOUT_S,
     *,
+    exports: Sequence[dict[str, int]] | None = None,
     separately: bool = False,
 ) -> Consulted:
-    """Reasons against and budget of each point without exports; launches of the sizes
-    `launches_of`, and their tiles, of each point with exports.
+    """Reasons against and budget of each variant; or, with the `exports` of each, which its build
+    has, its launches of the sizes `launches_of`, and their tiles.
 
-    ConfigurationError for a fault of problem.py, but for one of a point's launches where they are
+    ConfigurationError for a fault of problem.py, but for one of a variant's launches where they are
     to be had `separately`; UsageError for a size that it does not have. What was answered before in
     this process is not asked again while all that problem.py depends on is the same.
     """
+    every: Sequence[dict[str, int] | None] = exports or [None] * len(variants)
     question = ProblemQuestion(
         root=str(root),
         kernel=kernel,
-        points=tuple(points),
+        points=tuple(
+            VariantQuestion(axes=dict(variant.axes), arch=variant.arch, exports=figures)
+            for variant, figures in zip(variants, every, strict=True)
+        ),
         launches_of=tuple(launches_of),
         separately=separately,
         limit=limit(timeout_s),

@@ -11,7 +11,7 @@ import msgspec
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.model.problem import Problem, Size
 from kernelexp.project.problem import consult, loader, reads
-from kernelexp.project.problem.consult import Consulted, Facts, Point, ProblemQuestion
+from kernelexp.project.problem.consult import Consulted, Facts, ProblemQuestion, VariantQuestion
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import Watch
 from warpsim.launch import Launch
@@ -44,7 +44,7 @@ def answer(question: ProblemQuestion, watch: Watch) -> Consulted:
     return msgspec.structs.replace(answered, used=used)
 
 
-def _rules(problem: Problem, point: Point) -> Facts:
+def _rules(problem: Problem, point: VariantQuestion) -> Facts:
     terms = problem.terms.get(point.arch, problem.terms)
     return Facts(
         reasons=tuple(problem.constraints(point.axes, point.arch)),
@@ -55,7 +55,7 @@ def _rules(problem: Problem, point: Point) -> Facts:
 
 def _try_launches(
     problem: Problem,
-    point: Point,
+    point: VariantQuestion,
     exports: dict[str, int],
     question: ProblemQuestion,
     sizes: Mapping[str, Size],

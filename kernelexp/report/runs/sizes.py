@@ -19,9 +19,9 @@ _SIDE_BY_SIDE = 4
 
 def render(record: Record, charts: bool = True) -> Iterator[Block]:
     """Nothing where one size was timed; what follows on the page is of the last."""
-    results = oversizes.ordered(record.sizes)
-    if not results:
+    if not record.sizes:
         return
+    results = oversizes.ordered(record.sizes)
     few = len(record.candidates) <= _SIDE_BY_SIDE and not is_sweep(record.experiment)
     yield _every(record, results) if few else _best(record, results)
     for result in results:

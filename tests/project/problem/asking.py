@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kernelexp.model.arm import Arm
 from kernelexp.project.problem import consult
-from kernelexp.project.problem.consult import Consulted, Point
+from kernelexp.project.problem.consult import Consulted
 
 NAME = "variants/scale/problem.py"
 AXES = {"width": 1, "order": "forward"}
@@ -19,4 +20,4 @@ def change(root: Path, *edits: tuple[str, str]) -> None:
 
 
 def ask(root: Path, **options: object) -> Consulted:
-    return consult.consult(root, "scale", [Point(axes=AXES, arch="sm_90a")], **options)
+    return consult.consult(root, "scale", [Arm(axes=AXES, arch="sm_90a")], **options)

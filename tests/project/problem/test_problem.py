@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from support import ROOT, Kx
 
 from kernelexp.model import errors
+from kernelexp.model.arm import Arm
 from kernelexp.model.errors import ConfigurationError, UsageError
 from kernelexp.model.problem import Problem
 from kernelexp.project.problem import consult, faults, loader
-from kernelexp.project.problem.consult import Point
 from warpsim.launch import Launch, main_launch, to_bytes
 
 EXPORTS = {"threads": 256}
@@ -118,8 +118,8 @@ def test_launches_and_tiles_are_asked_for_by_size(scale: Path) -> None:
         scale,
         ("def outputs", "def tiles(axes, size):\n    return size['count'] // 4\n\n\ndef outputs"),
     )
-    points = [Point(axes=AXES, arch="sm_90a", exports=EXPORTS)]
-    result = consult.consult(scale, "scale", points, ["full", "emulated"])
+    arms = [Arm(axes=AXES, arch="sm_90a")]
+    result = consult.consult(scale, "scale", arms, ["full", "emulated"], exports=[EXPORTS])
     (facts,) = result.points
     assert [item.grid for item in facts.launches["emulated"]] == [(16, 1, 1)]
     assert facts.tiles == {"full": 1 << 18, "emulated": 1024}
@@ -127,20 +127,19 @@ def test_launches_and_tiles_are_asked_for_by_size(scale: Path) -> None:
 
 def test_a_variant_whose_launch_raises_spoils_no_other(scale: Path) -> None:
     change(scale, ("    count = size", "    assert axes['width'] != 2, 'two'\n    count = size"))
-    points = [
-        Point(axes={**AXES, "width": width}, arch="sm_90a", exports=EXPORTS) for width in (2, 4)
-    ]
-    result = consult.consult(scale, "scale", points, ["emulated"], separately=True)
+    arms = [Arm(axes={**AXES, "width": width}, arch="sm_90a") for width in (2, 4)]
+    asked = (scale, "scale", arms, ["emulated"])
+    result = consult.consult(*asked, exports=[EXPORTS] * 2, separately=True)
     assert "AssertionError: two" in result.points[0].faults["emulated"]
     assert (result.points[1].faults, len(result.points[1].launches["emulated"])) == ({}, 1)
     with pytest.raises(ConfigurationError, match="AssertionError: two"):
-        consult.consult(scale, "scale", points, ["emulated"])
+        consult.consult(*asked, exports=[EXPORTS] * 2)
 
 
 def test_a_size_that_is_beyond_a_variant_is_left_out_of_its_launches(scale: Path) -> None:
     change(scale, ("    count = size", "    assert size['count'] < 9999, 'much'\n    count = size"))
-    point = Point(axes=AXES, arch="sm_90a", exports=EXPORTS)
-    result = consult.consult(scale, "scale", [point], ["full", "emulated"], separately=True)
+    asked = (scale, "scale", [Arm(axes=AXES, arch="sm_90a")], ["full", "emulated"])
+    result = consult.consult(*asked, exports=[EXPORTS], separately=True)
     assert result.points[0].launches.keys() == {"emulated"}
     with pytest.raises(ConfigurationError, match="AssertionError: much"):
         result.points[0].launch_of("full")
@@ -373,13 +372,12 @@ def test_an_unknown_size_is_refused_without_a_gpu(cold: Path, kx: Kx) -> None:
 def test_it_is_asked_once_while_all_that_it_depends_on_is_the_same(scale: Path) -> None:
     loads = scale / "loads"
     change(scale, ("FACTOR = 3.0", f"open({str(loads)!r}, 'a').write('.'); FACTOR = 3.0"))
-    points = [Point(axes={**AXES, "width": width}, arch="sm_90a") for width in (1, 2)]
-    both = consult.consult(scale, "scale", points)
-    assert consult.consult(scale, "scale", points[1:]).points == both.points[1:]
+    arms = [Arm(axes={**AXES, "width": width}, arch="sm_90a") for width in (1, 2)]
+    both = consult.consult(scale, "scale", arms)
+    assert consult.consult(scale, "scale", arms[1:]).points == both.points[1:]
     assert consult.consult(scale, "scale").sizes == both.sizes
     assert loads.read_text() == "."
-    launched = msgspec.structs.replace(points[0], exports=EXPORTS)
-    small = consult.consult(scale, "scale", [launched], ["count=64"])
+    small = consult.consult(scale, "scale", arms[:1], ["count=64"], exports=[EXPORTS])
     assert small.points[0].launches.keys() == {"count=64"}
     assert small.sizes.keys() == {*both.sizes, "count=64"}
     assert "count=64" not in consult.consult(scale, "scale").sizes
