@@ -119,8 +119,7 @@ def _dtype(text: str, evidence: ProfiledEvidence) -> str:
 
 def _evaluate(which: str, evidence: ProfiledEvidence, run: Run) -> list[SectionReading]:
     from kernelexp.project import sections as files
-    from kernelexp.project.sections.evaluate import evaluate
-    from kernelexp.project.sections.gap import gap
+    from kernelexp.project.sections.evaluate import evaluate, gap
 
     names = [name.strip() for name in which.split(",") if name.strip()] or [*files.NAMES, "gap"]
     return [

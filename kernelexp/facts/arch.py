@@ -30,8 +30,6 @@ class Arch(msgspec.Struct, frozen=True, kw_only=True):
     warps_per_sm: int
     ctas_per_sm: int
     smem_per_sm_bytes: int
-    smem_per_cta_bytes: int
-    """The most that a CTA can opt in to."""
     tmem_columns: int = 0
     """Columns of tensor memory per SM; 0 where there is none."""
     threads_per_cta: int = 1024
@@ -46,6 +44,11 @@ class Arch(msgspec.Struct, frozen=True, kw_only=True):
     """The largest portable cluster."""
     fma_lanes: int = 128
     """FP32 operations per clock and SM."""
+
+    @property
+    def smem_per_cta_bytes(self) -> int:
+        """The most that a CTA can opt in to."""
+        return self.smem_per_sm_bytes - self.smem_reserved_bytes
 
     @property
     def capability(self) -> str:
@@ -75,7 +78,6 @@ ARCHITECTURES: dict[str, Arch] = {
             warps_per_sm=64,
             ctas_per_sm=32,
             smem_per_sm_bytes=_kb(164),
-            smem_per_cta_bytes=_kb(163),
             fma_lanes=64,
         ),
         Arch(
@@ -85,7 +87,6 @@ ARCHITECTURES: dict[str, Arch] = {
             warps_per_sm=48,
             ctas_per_sm=16,
             smem_per_sm_bytes=_kb(100),
-            smem_per_cta_bytes=_kb(99),
         ),
         Arch(
             name="sm_89",
@@ -94,7 +95,6 @@ ARCHITECTURES: dict[str, Arch] = {
             warps_per_sm=48,
             ctas_per_sm=24,
             smem_per_sm_bytes=_kb(100),
-            smem_per_cta_bytes=_kb(99),
         ),
         Arch(
             name="sm_90a",
@@ -103,7 +103,6 @@ ARCHITECTURES: dict[str, Arch] = {
             warps_per_sm=64,
             ctas_per_sm=32,
             smem_per_sm_bytes=_kb(228),
-            smem_per_cta_bytes=_kb(227),
             cluster_size=8,
         ),
         Arch(
@@ -113,7 +112,6 @@ ARCHITECTURES: dict[str, Arch] = {
             warps_per_sm=64,
             ctas_per_sm=32,
             smem_per_sm_bytes=_kb(228),
-            smem_per_cta_bytes=_kb(227),
             tmem_columns=512,
             cluster_size=8,
         ),
@@ -124,7 +122,6 @@ ARCHITECTURES: dict[str, Arch] = {
             warps_per_sm=64,
             ctas_per_sm=32,
             smem_per_sm_bytes=_kb(228),
-            smem_per_cta_bytes=_kb(227),
             tmem_columns=512,
             cluster_size=8,
         ),
@@ -135,7 +132,6 @@ ARCHITECTURES: dict[str, Arch] = {
             warps_per_sm=48,
             ctas_per_sm=24,
             smem_per_sm_bytes=_kb(100),
-            smem_per_cta_bytes=_kb(99),
             cluster_size=8,
         ),
     )

@@ -83,30 +83,25 @@ def _tensor(source: str, **tflops: float) -> dict[str, ChipLimit]:
     return {name: _limit(value * 1e12, "FLOP/s", source) for name, value in tflops.items()}
 
 
+_A100_OF_80GB = Chip(
+    name="A100",
+    family="ga100",
+    arch="sm_80",
+    sms=_limit(108, "", _A100),
+    clock=_limit(1.410e9, "Hz", _A100),
+    tensor=_tensor(_A100, bf16=312, fp16=312, tf32=156, int8=624),
+    dram=_limit(2.039e12, "B/s", _A100),
+    l2_size=_limit(40 << 20, "B", _A100),
+    l2=_limit(5120, "B/clk", _A100),
+)
 CHIPS: dict[str, Chip] = {
     chip.name: chip
     for chip in (
-        Chip(
-            name="A100",
-            family="ga100",
-            arch="sm_80",
-            sms=_limit(108, "", _A100),
-            clock=_limit(1.410e9, "Hz", _A100),
-            tensor=_tensor(_A100, bf16=312, fp16=312, tf32=156, int8=624),
-            dram=_limit(2.039e12, "B/s", _A100),
-            l2_size=_limit(40 << 20, "B", _A100),
-            l2=_limit(5120, "B/clk", _A100),
-        ),
-        Chip(
+        _A100_OF_80GB,
+        msgspec.structs.replace(
+            _A100_OF_80GB,
             name="A100 40GB",
-            family="ga100",
-            arch="sm_80",
-            sms=_limit(108, "", _A100),
-            clock=_limit(1.410e9, "Hz", _A100),
-            tensor=_tensor(_A100, bf16=312, fp16=312, tf32=156, int8=624),
             dram=_limit(1.555e12, "B/s", "NVIDIA A100 architecture white paper, 40 GB SXM"),
-            l2_size=_limit(40 << 20, "B", _A100),
-            l2=_limit(5120, "B/clk", _A100),
         ),
         Chip(
             name="RTX 4090",

@@ -100,6 +100,15 @@ def parse(text: str) -> Expectation:
     return Expectation(text=text, basis=basis, low=number.value, strict=strict)
 
 
+def complaint(text: str) -> str:
+    """Says what is wrong with an expectation, as a sentence; empty where nothing is."""
+    try:
+        parse(text)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def _help(text: str) -> str:
     if match := _MINUSES.search(text):
         return f"its {match[0]!r} is not the minus sign of a keyboard: write '-'"

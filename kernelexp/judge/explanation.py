@@ -252,34 +252,27 @@ def questions(
     """Yields open questions; none where both arms are measured and profiled, or one can't run."""
     arms = (before.arm, after.arm)
     card = after.chip.name if after.chip else ""
+
+    def ask(kind: metrics.Kind, question: str, evidence: str) -> Question:
+        wanted = command(kind, after.arm, experiment, card)
+        return Question(question=question, evidence=evidence, command=wanted)
+
     if any(arm.refused for arm in arms):
         return
     if not all(arm.measured for arm in arms):
-        yield Question(
-            question="how much time the candidate takes against the baseline",
-            evidence="interleaved timing",
-            command=command("measured", after.arm, experiment, card),
-        )
+        question = "how much time the candidate takes against the baseline"
+        yield ask("measured", question, "interleaved timing")
     if not all(arm.emulated for arm in arms):
-        yield Question(
-            question="whether both arms are right, and what they execute",
-            evidence="emulated counters",
-            command=command("emulated", after.arm, experiment, card),
-        )
+        question = "whether both arms are right, and what they execute"
+        yield ask("emulated", question, "emulated counters")
     if all(arm.profiled for arm in arms):
         return
     for figure in _open(differ, slowdown(*arms)):
         for beginnings, subject, figures in _DECIDING:
             if _is_about(figure.metric, beginnings):
-                yield Question(
-                    question=f"how much of the time goes to {subject}",
-                    evidence=f"profiled {figures}",
-                    command=command("profiled", after.arm, experiment, card),
-                )
+                question = f"how much of the time goes to {subject}"
+                yield ask("profiled", question, f"profiled {figures}")
                 break
     if not after.arm.profiled:
-        yield Question(
-            question="which limit either arm is nearest to, and where its warps wait",
-            evidence="profiled throughputs, stalls by source line",
-            command=command("profiled", after.arm, experiment, card),
-        )
+        question = "which limit either arm is nearest to, and where its warps wait"
+        yield ask("profiled", question, "profiled throughputs, stalls by source line")

@@ -240,8 +240,4 @@ def _refuse_count(figure: str, text: str) -> str:
             "ptx__inst_executed, or of SASS, as in smsp__inst_executed (docs of warpsim list "
             "them)."
         )
-    try:
-        expectation.parse(text)
-    except ValueError as error:
-        return str(error)
-    return ""
+    return expectation.complaint(text)

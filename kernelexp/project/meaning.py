@@ -209,11 +209,7 @@ def _complaint(name: str, text: str) -> str:
     """Says what is wrong with an expectation, as a sentence; empty where nothing is."""
     if name in metrics.CHANGES:
         return f"{name} is a change itself: expect one of time_ms, as in time_ms: -30%."
-    try:
-        expectation.parse(text)
-    except ValueError as error:
-        return str(error)
-    return ""
+    return expectation.complaint(text)
 
 
 def _find_target(experiment: Experiment, kernels: dict[str, Kernel]) -> Target | tuple[str, str]:

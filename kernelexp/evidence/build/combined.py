@@ -52,6 +52,21 @@ class CubinFunction(msgspec.Struct, frozen=True, kw_only=True):
         return self.header[0], self.header[7]
 
 
+def is_whole(content: bytes) -> bool:
+    """Whether an ELF64 file has all the bytes that its headers speak of.
+
+    ptxas does not notice that its output could not be written.
+    """
+    if content[:5] != b"\x7fELF\x02":
+        return False
+    try:
+        header, rows = _headers(content)
+    except (struct.error, OverflowError):
+        return False
+    ends = [row[4] + row[5] for row in rows if row[1] != _NOBITS]
+    return bool(rows) and max(ends, default=0) <= len(content) >= header[5] + header[9] * header[10]
+
+
 def read(cubin: bytes) -> CubinFunction | None:
     """Reads a cubin's function; None for a cubin that has to be disassembled alone: of several
     functions, with relocations in its code, or of a form that is not known."""
@@ -93,10 +108,15 @@ def without_debug(cubin: bytes) -> tuple[object, ...]:
 def _sections(cubin: bytes) -> tuple[tuple[Any, ...], list[tuple[str, _Row]]]:
     """A file's header, and its sections by name; struct.error, IndexError or ValueError where that
     is not its form."""
-    header = _HEADER.unpack_from(cubin)
-    first, count, names = header[6], header[12], header[13]
-    rows = [_SECTION.unpack_from(cubin, first + i * _SECTION.size) for i in range(count)]
-    return header, [(_string(cubin, rows[names][4] + row[0]), row) for row in rows]
+    header, rows = _headers(cubin)
+    return header, [(_string(cubin, rows[header[13]][4] + row[0]), row) for row in rows]
+
+
+def _headers(content: bytes) -> tuple[tuple[Any, ...], list[_Row]]:
+    """A file's header, and those of its sections."""
+    header = _HEADER.unpack_from(content)
+    rows = (_SECTION.unpack_from(content, header[6] + i * header[11]) for i in range(header[12]))
+    return header, list(rows)
 
 
 def _string(content: bytes, at: int) -> str:

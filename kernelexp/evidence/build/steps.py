@@ -7,7 +7,6 @@ import os
 import re
 import resource
 import signal
-import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -63,7 +62,7 @@ def take(plan: Plan, folder: Path) -> None:
         (folder / store.PTX).write_bytes(content)
         _forget_root(folder / store.PTX, plan.root)
         return
-    if not is_whole_elf(content):
+    if not combined.is_whole(content):
         raise DoesNotBuild(f"{plan.variant.source}: error: this is not a cubin, or not all of one.")
     (folder / store.CUBIN).write_bytes(content)
 
@@ -77,7 +76,7 @@ def assemble(plan: Plan, folder: Path) -> str:
     argv += ["-o", _relative(plan, cubin)]
 
     def fault(_done: Completed) -> str:
-        whole = cubin.is_file() and is_whole_elf(cubin.read_bytes())
+        whole = cubin.is_file() and combined.is_whole(cubin.read_bytes())
         return "" if whole else "left no whole cubin"
 
     done = _run(plan, folder, "ptxas", argv, fault)
@@ -91,7 +90,7 @@ def link_program(plan: Plan, folder: Path) -> tuple[str, str]:
     argv += ["-MD", "-MF", _relative(plan, read)]
 
     def fault(_done: Completed) -> str:
-        if not (program.is_file() and is_whole_elf(program.read_bytes())):
+        if not (program.is_file() and combined.is_whole(program.read_bytes())):
             return "left no whole program"
         return _fault_of_list(read)
 
@@ -190,28 +189,6 @@ def preprocess(plan: Plan, folder: Path) -> str:
         plan, folder, "nvcc -E", argv, lambda done: "" if done.stdout else "printed nothing"
     )
     return hashlib.sha256(done.stdout.encode()).hexdigest()
-
-
-def is_whole_elf(content: bytes) -> bool:
-    """Whether an ELF64 file has all the bytes that its section headers speak of.
-
-    ptxas does not notice that its output could not be written.
-    """
-    try:
-        if content[:5] != b"\x7fELF\x02":
-            return False
-        segments, table = struct.unpack_from("<QQ", content, 0x20)
-        segment_size, segment_count, size, count = struct.unpack_from("<HHHH", content, 0x36)
-        if max(segments + segment_size * segment_count, table + size * count) > len(content):
-            return False
-        for index in range(count):
-            (kind,) = struct.unpack_from("<I", content, table + index * size + 4)
-            first, length = struct.unpack_from("<QQ", content, table + index * size + 24)
-            if kind != 8 and first + length > len(content):  # SHT_NOBITS has no bytes
-                return False
-    except struct.error:
-        return False
-    return bool(count)
 
 
 def _run(

@@ -121,22 +121,17 @@ class _Edges:
         if not self.indirect:
             return
         reached = _reach({self.offsets[0]}, self.graph, self.calls)
-        targets = {to for at, ways in self.graph.items() if to_itself(at, ways) for to in ways}
+        endless = {at for at, ways in self.graph.items() if ways == [at]}  # `BRA .` after the code
         begins = [
             instruction.offset
             for before, instruction in itertools.pairwise(code)
             if instruction.offset not in reached
             and instruction.offset not in self.graph[before.offset]
-            and instruction.offset not in targets
+            and instruction.offset not in endless
             and not instruction.is_padding
         ]
         for at in self.indirect:
             self.graph[at] = [*self.graph[at], *begins]
-
-
-def to_itself(at: int, ways: Sequence[int]) -> bool:
-    """`BRA .` after the code, which nothing reaches."""
-    return list(ways) == [at]
 
 
 def _target(instruction: SassInstruction) -> int | None:
@@ -164,11 +159,9 @@ def _nest(nodes: set[int], graph: Graph, depth: int) -> Iterator[tuple[int, set[
             continue
         headers = {at for at in part if entered[at] - part} or {min(part)}
         yield depth, part, headers
-        yield from _nest(part - headers, _within(part - headers, graph), depth + 1)
-
-
-def _within(nodes: set[int], graph: Graph) -> dict[int, list[int]]:
-    return {at: [to for to in graph[at] if to in nodes] for at in nodes}
+        inside = part - headers
+        within = {at: [to for to in graph[at] if to in inside] for at in inside}
+        yield from _nest(inside, within, depth + 1)
 
 
 def _sources(nodes: set[int], graph: Graph) -> dict[int, set[int]]:

@@ -21,23 +21,23 @@ def resume(path: Path, start: Measurement) -> Measurement:
 
     A journal of another process's company on the GPU leads nowhere: begin again.
     """
-    try:
-        _remove_old(path.parent)
-        past = decode(path.read_bytes(), Measurement)
-    except (OSError, msgspec.DecodeError):
-        return start
-    return past if _subject(past) == _subject(start) and not past.invalid else start
+    past = _read(path)
+    return past if past and _subject(past) == _subject(start) else start
 
 
 def find(path: Path, arms: tuple[TimedArm, ...], options: Options) -> Measurement | None:
     """A measurement that another machine finished, of the same arms and options."""
+    past = _read(path)
+    return past if past and (past.arms, past.options) == (arms, options) else None
+
+
+def _read(path: Path) -> Measurement | None:
     try:
         _remove_old(path.parent)
         past = decode(path.read_bytes(), Measurement)
     except (OSError, msgspec.DecodeError):
         return None
-    same = (past.arms, past.options) == (arms, options)
-    return past if same and not past.invalid else None
+    return None if past.invalid else past
 
 
 def _remove_old(folder: Path) -> None:

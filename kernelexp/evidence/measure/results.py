@@ -246,7 +246,7 @@ def describe_set(indices: Sequence[int], extent: int, name: str) -> str:
         return ""
     if len(indices) == 1:
         return f"{name} {indices[0]}"
-    runs = list(_runs(indices))
+    runs = _runs(indices)
     first = runs[0][0]
     if len(runs) == 1:
         return f"{name}s {first} to {indices[-1]}"
@@ -268,13 +268,9 @@ _NEARLY_ALL = 0.95
 
 def _runs(indices: Sequence[int]) -> list[tuple[int, int]]:
     """Maximal ranges [begin, end) of successive indices."""
-    runs: list[tuple[int, int]] = []
-    for index in indices:
-        if runs and runs[-1][1] == index:
-            runs[-1] = (runs[-1][0], index + 1)
-        else:
-            runs.append((index, index + 1))
-    return runs
+    parts = itertools.groupby(enumerate(indices), lambda item: item[1] - item[0])
+    runs = [[index for _, index in part] for _, part in parts]
+    return [(run[0], run[-1] + 1) for run in runs]
 
 
 def ordinal(number: int) -> str:

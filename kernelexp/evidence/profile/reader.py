@@ -149,7 +149,8 @@ class Reader:
                 reading.texts.setdefault(metric, (text, unit))
 
     def _take_details(self, row: ProfileRow) -> None:
-        named = dict(zip(self.header, _whole_description(row.cells, self.header), strict=False))
+        cells = _whole(row.cells, self.header, "Rule Description")
+        named = dict(zip(self.header, cells, strict=False))
         if row.cut or "Section Name" not in named or len(row.cells) < self._details_width(named):
             self._lose(row.line, "the row is not whole, and is left out")
             if "Section Name" not in named:
@@ -191,7 +192,7 @@ class Reader:
         self._paths.add(self._path)
 
     def _take_instruction(self, row: ProfileRow) -> None:
-        cells = _whole_source(row.cells, self.header)
+        cells = _whole(row.cells, self.header, "Source")
         if len(cells) < len(self.header):
             self._lose(row.line, f"{len(self.header) - len(cells):,} of its columns are missing")
             cells = [*cells, *[""] * (len(self.header) - len(cells))]
@@ -212,23 +213,15 @@ class Reader:
         self._current.instructions.setdefault(address, (sass, texts))
 
 
-def _whole_description(cells: list[str], header: Sequence[str]) -> list[str]:
-    """A row of which the description was split at quotes and commas of its own."""
+def _whole(cells: list[str], header: Sequence[str], column: str) -> list[str]:
+    """A row of which a cell was split at quotes and commas of its own; of two columns of one name,
+    that of the first."""
     excess = len(cells) - len(header)
-    if excess <= 0 or "Rule Description" not in header:
-        return cells
-    at = header.index("Rule Description")
-    return [*cells[:at], '","'.join(cells[at : at + excess + 1]), *cells[at + excess + 1 :]]
-
-
-def _whole_source(cells: list[str], header: Sequence[str]) -> list[str]:
-    """A row of which the source line was split at its commas; of two such columns CUDA is first."""
-    excess = len(cells) - len(header)
-    if excess > 0 and cells[-1] == "":
+    if excess > 0 and column == "Source" and cells[-1] == "":
         cells, excess = cells[:-1], excess - 1
-    if excess <= 0:
+    if excess <= 0 or column not in header:
         return cells
-    at = header.index("Source")
+    at = header.index(column)
     return [*cells[:at], '","'.join(cells[at : at + excess + 1]), *cells[at + excess + 1 :]]
 
 

@@ -11,10 +11,18 @@ import itertools
 import re
 
 from kernelexp.facts import counters
-from kernelexp.facts.metrics import families
-from kernelexp.facts.metrics.families import BY_PIPE, printed, spell_printed
-from kernelexp.facts.metrics.metric import Figure, Kind, Metric, Value
-from kernelexp.facts.metrics.table import METRICS
+from kernelexp.facts.metrics import table
+from kernelexp.facts.metrics.table import (
+    BY_PIPE,
+    METRICS,
+    PRINTED,
+    Figure,
+    Kind,
+    Metric,
+    Value,
+    printed,
+    spell_printed,
+)
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import suggest
 from kernelexp.model.text import quote
@@ -54,7 +62,7 @@ def kind_of(name: str) -> Kind | None:
         return "built"
     if name.startswith(counters.PTX):
         return "emulated"
-    if name.startswith(families.PRINTED):
+    if name.startswith(PRINTED):
         return "measured"
     return "profiled" if _NCU.match(name) else None
 
@@ -64,10 +72,10 @@ def find(name: str) -> Metric | None:
     if name in METRICS:
         return METRICS[name]
     if name.startswith(BY_PIPE):
-        return families.of_pipe(name.removeprefix(BY_PIPE))
-    if name.startswith(families.PRINTED):
-        return families.of_printed(name.removeprefix(families.PRINTED), "", "")
-    return families.of_counter(name) if kind_of(name) == "emulated" else None
+        return table.of_pipe(name.removeprefix(BY_PIPE))
+    if name.startswith(PRINTED):
+        return table.of_printed(name.removeprefix(PRINTED), "", "")
+    return table.of_counter(name) if kind_of(name) == "emulated" else None
 
 
 def searchable(name: str) -> Metric | None:
@@ -75,7 +83,7 @@ def searchable(name: str) -> Metric | None:
     ncu's name."""
     if name == MODELLED.name:
         return MODELLED
-    return find(name) or (families.of_counter(name) if kind_of(name) == "profiled" else None)
+    return find(name) or (table.of_counter(name) if kind_of(name) == "profiled" else None)
 
 
 def unknown(name: str) -> str:
@@ -90,7 +98,7 @@ def read(name: str, arm: Arm, kind: Kind | None = None) -> Value | None:
     have it."""
     if name in METRICS:
         return METRICS[name].read(arm)
-    every = families.figures(arm)
+    every = table.of_evidence(arm)
     named = (
         figure for figure in every if figure[0].name == name and kind in (None, figure[0].kind)
     )
@@ -100,8 +108,8 @@ def read(name: str, arm: Arm, kind: Kind | None = None) -> Value | None:
 def figures(arm: Arm, *kinds: Kind) -> dict[str, Figure]:
     """All figures of an arm by name, of the given kinds or of every kind, in the table's order."""
     figures_read: dict[str, Figure] = {}
-    table = ((metric, metric.read(arm)) for metric in METRICS.values())
-    for metric, value in itertools.chain(table, families.figures(arm)):
+    fixed = ((metric, metric.read(arm)) for metric in METRICS.values())
+    for metric, value in itertools.chain(fixed, table.of_evidence(arm)):
         if value is not None and (not kinds or metric.kind in kinds):
             # What was built goes before what a profile has under the same name of ncu's.
             figures_read.setdefault(metric.name, Figure(metric=metric, value=value))

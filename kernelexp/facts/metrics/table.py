@@ -1,13 +1,18 @@
-"""The figures with a fixed name: a new one is one entry."""
+"""The figures of an arm: those with a fixed name, of which a new one is one entry, and those that
+are named by what was counted or printed, so that the evidence has their names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+import functools
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Literal, TypeAlias
 
-from kernelexp.facts import counters
+import msgspec
+
+from kernelexp.facts import counters, derived
 from kernelexp.facts.counters import Better
-from kernelexp.facts.metrics.metric import Kind, Metric, Value
 from kernelexp.model.arm import (
     Arm,
     BuildEvidence,
@@ -15,8 +20,34 @@ from kernelexp.model.arm import (
     MeasuredEvidence,
     ProgramEvidence,
     ProgramKernel,
-    PublishedResult,
 )
+
+Kind: TypeAlias = Literal["built", "emulated", "modelled", "measured", "profiled", "published"]
+Value: TypeAlias = int | float | str
+
+
+class Metric(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure of an arm."""
+
+    name: str
+    label: str
+    """As a table shows it."""
+    kind: Kind
+    unit: str = ""
+    better: Better = ""
+    """Which way is better; empty where that depends on the kernel."""
+    group: str = counters.OTHER
+    """What it tells about, one of counters.GROUPS."""
+    read: Callable[[Arm], Value | None]
+    """None where the arm lacks this evidence."""
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric with the value that one arm has."""
+
+    metric: Metric
+    value: Value
+
 
 _Source: TypeAlias = tuple[Kind, Callable[[Arm], Value | None]]
 """The kind of evidence that has a figure, and how it is read."""
@@ -54,22 +85,9 @@ def _total(part: Callable[[ProgramKernel], int]) -> Callable[[ProgramEvidence], 
     return lambda program: sum(map(part, program.kernels)) if program.kernels else None
 
 
-def _emulated(
-    read: Callable[[EmulatedEvidence], Value],
-) -> _Source:
-    return _entry("emulated", lambda arm: arm.executed, read)
-
-
-def _measured(
-    read: Callable[[MeasuredEvidence], Value | None],
-) -> _Source:
-    return _entry("measured", lambda arm: arm.measured, read)
-
-
-def _published(
-    read: Callable[[PublishedResult], Value | None],
-) -> _Source:
-    return _entry("published", lambda arm: arm.published, read)
+_emulated = partial(_entry, "emulated", lambda arm: arm.executed)
+_measured = partial(_entry, "measured", lambda arm: arm.measured)
+_published = partial(_entry, "published", lambda arm: arm.published)
 
 
 def _rate(tflops: float) -> float:
@@ -158,3 +176,125 @@ METRICS: dict[str, Metric] = {
     )
     for name, label, unit, better, (kind, read) in _TABLE
 }
+
+
+BY_PIPE = "sass_instructions_"
+"""Before the name of a pipe: instructions in the code, which versions may put with other pipes."""
+PRINTED = "printed_"
+"""Before the name of what a program prints."""
+_UNITS = ("sectors", "wavefronts")
+
+
+def of_evidence(arm: Arm) -> Iterator[tuple[Metric, Value]]:
+    """Instructions by pipe, what a program printed, a profile's figures, then counters of
+    emulations: a figure that was profiled goes before an emulation's count of the same name."""
+    for pipe, count in _pipes(arm).items():
+        yield of_pipe(pipe), count
+    for name, result in (arm.measured.printed if arm.measured else {}).items():
+        yield of_printed(name, result.unit, result.better), result.value
+    if arm.profiled:
+        for name, value in (*arm.profiled.figures.items(), *derived.derive(arm.profiled.figures)):
+            if _is_figure(value):
+                yield _of_profile(name, arm.profiled.units.get(name, "")), value
+    for counts in _counts(arm):
+        for counter, count in counts.counters.items():
+            yield of_counter(counter), count
+
+
+def _pipes(arm: Arm) -> dict[str, int]:
+    code = arm.build or arm.program
+    # Older records have FMA and LSU where ncu has fma and lsu.
+    return {pipe.lower(): count for pipe, count in code.pipes.items()} if code else {}
+
+
+def of_printed(name: str, unit: str, better: Better) -> Metric:
+    """Returns the metric of a printed figure; unit and direction are as its project says."""
+
+    def read(arm: Arm) -> Value | None:
+        result = arm.measured.printed.get(name) if arm.measured else None
+        return result.value if result else None
+
+    return Metric(
+        name=f"{PRINTED}{name}",
+        label=spell_printed(name, unit),
+        kind="measured",
+        unit=unit,
+        better=better,
+        group="time",
+        read=read,
+    )
+
+
+def printed(arm: Arm) -> dict[str, float]:
+    """The values of what a program printed, by the names of their metrics."""
+    results = arm.measured.printed if arm.measured else {}
+    return {f"{PRINTED}{name}": result.value for name, result in sorted(results.items())}
+
+
+def spell_printed(name: str, unit: str) -> str:
+    """Returns the name of a printed figure in a table: "bandwidth, GB/s"."""
+    return f"{name}, {unit}" if unit and unit != name else name
+
+
+@functools.cache
+def of_pipe(pipe: str) -> Metric:
+    return Metric(
+        name=f"{BY_PIPE}{pipe}",
+        label=f"  {pipe}",
+        kind="built",
+        group="instructions",
+        read=lambda arm: _pipes(arm).get(pipe, 0) if arm.is_built else None,
+    )
+
+
+@functools.lru_cache(maxsize=8192)
+def of_counter(counter: str) -> Metric:
+    isa = "ptx" if counter.startswith(counters.PTX) else "sass"
+
+    def read(arm: Arm) -> Value | None:
+        of_isa = (count for count in _counts(arm) if count.isa == isa)
+        return next((evidence.counters.get(counter, 0) for evidence in of_isa), None)
+
+    return Metric(
+        name=counter,
+        label=counters.describe(counter).label,
+        kind="emulated",
+        unit=next((unit for unit in _UNITS if unit in counter), ""),
+        better="" if "mbarrier_wait" in counter else "less",  # how often it looks again is noise
+        group=counters.describe(counter).group,
+        read=read,
+    )
+
+
+def _is_figure(value: Value | None) -> bool:
+    """ncu writes nan for 0 of 0."""
+    return isinstance(value, str) or (value is not None and math.isfinite(value))
+
+
+@functools.lru_cache(maxsize=8192)
+def _of_profile(name: str, unit: str) -> Metric:
+    known = counters.describe(name)
+
+    def read(arm: Arm) -> Value | None:
+        if arm.profiled is None:
+            return None
+        value = arm.profiled.figures.get(name)
+        if value is None and derived.is_derived(name):
+            value = dict(derived.derive(arm.profiled.figures)).get(name)
+        return value if _is_figure(value) else None
+
+    return Metric(
+        name=name,
+        label=known.label,
+        kind="profiled",
+        unit=known.unit or unit,
+        better=known.better,
+        group=known.group,
+        read=read,
+    )
+
+
+def _counts(arm: Arm) -> tuple[EmulatedEvidence, ...]:
+    """The emulations that counters are read from: of SASS, under ncu's names, and of PTX."""
+    ptx = arm.executed if arm.executed and arm.executed.isa == "ptx" else None
+    return tuple(evidence for evidence in (arm.counted, ptx) if evidence and evidence.finished)

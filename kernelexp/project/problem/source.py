@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+)
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from kernelexp.model.errors import ConfigurationError, EnvironmentFault, KernelexpError
 from kernelexp.model.problem import Blank
-from kernelexp.project.problem import imports
+from kernelexp.project.problem import reads
+
+
+class _TextLoader(SourceFileLoader):
+    """Reads the text alone, and no compiled file in __pycache__.
+
+    Python takes that for a source which has the same time and size: one that was restored with its
+    time, or edited twice in a second, can have both and be another one.
+    """
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
 
 
 class ProblemFile:
@@ -24,20 +45,31 @@ class ProblemFile:
         self.path, self.name, self._around = path, name, around
 
     def execute(self) -> ModuleType:
-        module = imports.prepare(self.path, f"kernelexp_problem_{self.path.parent.name}")
+        module = self._execute(self.path, f"kernelexp_problem_{self.path.parent.name}")
         if module is None:
             raise ConfigurationError(f"{self.name} can't be read.")
-        with self.blame("import"):
-            imports.execute(module)
         return module
 
     def execute_beside(self, file: str) -> ModuleType | None:
         """Another file of the kernel's folder; None where it is not there."""
         path = self.path.with_name(file)
-        module = imports.prepare(path, f"kernelexp_{path.stem}_{path.parent.name}")
-        if module is not None:
-            with self.blame("import"):
-                imports.execute(module)
+        return self._execute(path, f"kernelexp_{path.stem}_{path.parent.name}")
+
+    def _execute(self, path: Path, title: str) -> ModuleType | None:
+        """The module of a file, in sys.modules as `title`; None where there is no such file.
+
+        Its folder, which is given without links, is the first of sys.path from then on.
+        """
+        loader = _TextLoader(title, str(path))
+        spec = importlib.util.spec_from_file_location(title, path, loader=loader)
+        if spec is None or not path.is_file():
+            return None
+        reads.begin()
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[title] = module
+        _look_in(path.parent)
+        with self.blame("import"):
+            loader.exec_module(module)
         return module
 
     @contextmanager
@@ -106,3 +138,21 @@ def is_device_failure(error: BaseException) -> bool:
     if accelerator is not None and isinstance(error, accelerator):
         return True
     return "CUDA error" in str(error)
+
+
+def _look_in(folder: Path) -> None:
+    if str(folder) in sys.path:
+        sys.path.remove(str(folder))
+    sys.path.insert(0, str(folder))
+
+    def finder(path: str) -> FileFinder:
+        if reads.is_installed(f"{path}/") or not Path(path).is_dir():
+            raise ImportError
+        return FileFinder(
+            path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_TextLoader, SOURCE_SUFFIXES)
+        )
+
+    sys.path_hooks.insert(0, finder)
+    for item in list(sys.path_importer_cache):
+        if not reads.is_installed(f"{item}/"):
+            del sys.path_importer_cache[item]

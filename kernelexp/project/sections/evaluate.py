@@ -10,6 +10,7 @@ import msgspec
 
 from kernelexp.facts import derived
 from kernelexp.model.arm import ProfiledEvidence, ProfiledInstruction
+from kernelexp.project import sections
 from kernelexp.project.sections import formula, units
 from kernelexp.project.sections.check import PLACEHOLDER
 from kernelexp.project.sections.given import NOTHING, Input, Run, family_of, inputs
@@ -114,6 +115,21 @@ def evaluate(section: Section, evidence: ProfiledEvidence, run: Run = NOTHING) -
         samples=_total(listed.column, evidence.instructions) if listed else 0.0,
         missing=_needs_source(section, evidence),
     )
+
+
+def gap(evidence: ProfiledEvidence, run: Run) -> SectionReading:
+    """A measured time against the peer's and against the chip's peak: the terms that the evidence
+    gives; each of the others says what it lacks.
+
+    Without a measured time the profile's own duration is used, and its source says so.
+    """
+    duration = evidence.figures.get("gpu__time_duration.sum")
+    if run.time_ms is None and isinstance(duration, int | float):
+        clocks = evidence.clock_control or "clocks that are not known"
+        run = msgspec.structs.replace(
+            run, time_ms=duration / 1e6, time_source=f"profiled, clock control: {clocks}"
+        )
+    return evaluate(sections.builtin("gap"), evidence, run)
 
 
 def _needs_source(section: Section, evidence: ProfiledEvidence) -> tuple[str, ...]:

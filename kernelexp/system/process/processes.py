@@ -161,8 +161,7 @@ def run_attached(
     try:
         process = subprocess.Popen(argv, cwd=cwd, env=environment, stdout=output)
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise EnvironmentFault(f"{argv[0]} can't be started: {why}.") from None
+        raise _not_started(argv[0], error) from None
     with _running.lock:
         _running.children[process] = (_thread.cancelled, mark)
     limit = threading.Timer(timeout_s or 0, process.kill) if timeout_s else None
@@ -210,8 +209,7 @@ def run_forked(
         try:
             link = forkserver.connection(_start_watchdog())
         except OSError as error:
-            why = f"{sys.executable} can't be started: {error.strerror}."
-            raise EnvironmentFault(why) from None
+            raise _not_started(sys.executable, error) from None
         argv = [sys.executable, "-I", "-S", attach.__file__, str(link.fileno()), module]
         done = run(argv, env=environment, timeout_s=timeout_s, stdin=stdin, link=link)
         if done.returncode != -attach.NOT_BEGUN:
@@ -248,13 +246,17 @@ def _start(
             start_new_session=True,
             pass_fds=[link.fileno()] if link else (),
         )
-    except OSError as error:
-        raise EnvironmentFault(f"{argv[0]} can't be started: {error.strerror}.") from None
-    except ValueError as error:  # a null byte in an argument
-        raise EnvironmentFault(f"{argv[0]} can't be started: {error}.") from None
+    except (OSError, ValueError) as error:
+        raise _not_started(argv[0], error) from None
     finally:
         if link:
             link.close()
+
+
+def _not_started(program: str, error: OSError | ValueError) -> EnvironmentFault:
+    """A ValueError is a null byte in an argument."""
+    why = error.strerror if isinstance(error, OSError) else error
+    return EnvironmentFault(f"{program} can't be started: {why}.")
 
 
 def spell_bytes(count: int) -> str:
@@ -266,14 +268,10 @@ def _end(process: subprocess.Popen[bytes], mark: str) -> None:
     watchdog.kill(mark, frozenset({process.pid}))
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream:
-            try:
+            with contextlib.suppress(OSError):  # what was not yet written to a process that is gone
                 stream.close()
-            except OSError:  # what was not yet written to a process that is gone
-                pass
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):  # it ends when the kernel lets it
         process.wait(watchdog.PATIENCE_S)
-    except subprocess.TimeoutExpired:  # stuck in the kernel; it ends when the kernel lets it
-        pass
 
 
 def _start_watchdog() -> str:
@@ -305,7 +303,7 @@ def _spawn_watchdog(heard: int, mark: str) -> None:
             setsid=True,
         )
     except OSError as error:
-        raise EnvironmentFault(f"{sys.executable} can't be started: {error.strerror}.") from None
+        raise _not_started(sys.executable, error) from None
 
 
 def own_cancellation() -> threading.Event:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelexp.evidence import build
-from kernelexp.evidence.build import dependencies, steps, store
+from kernelexp.evidence.build import combined, dependencies, store
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.system.toolchain import Toolchain
 
@@ -183,8 +183,10 @@ def test_ptxas_that_could_not_write_its_cubin_is_no_build(
 
 def test_a_cubin_is_whole_or_cut_at_any_byte(scale: Path, build_one: BuildOne) -> None:
     content = build.artefacts(scale, build_one().identity).cubin.read_bytes()
-    assert steps.is_whole_elf(content)
-    assert not any(steps.is_whole_elf(content[:length]) for length in range(0, len(content), 7))
+    assert combined.is_whole(content)
+    assert not any(combined.is_whole(content[:length]) for length in range(0, len(content), 7))
+    beyond = content[:0x28] + b"\xff" * 8 + content[0x30:]  # where its section headers are
+    assert not combined.is_whole(beyond)
 
 
 @pytest.mark.parametrize(

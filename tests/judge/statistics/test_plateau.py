@@ -170,9 +170,8 @@ def test_a_plateau_names_what_all_variants_share() -> None:
     flat = plateau.plateau(
         result(taken), plateau.findings(taken, POINTS, RISK, MARGIN), arms(), MARGIN
     )
-    shared = {item.metric.name: item.value for item in flat.shared}
-    assert shared["ptx__inst_executed_barrier"] == 40
-    assert shared["occupancy_limit"] == "registers"
+    assert flat.shared["ptx__inst_executed_barrier"] == 40
+    assert flat.shared["occupancy_limit"] == "registers"
     assert flat.same_code == 24
     assert flat.hot_line == "fa.cu:171"
 
@@ -189,13 +188,12 @@ def test_counts_on_sass_go_before_those_on_ptx_where_every_variant_has_them() ->
     taken = processes()
     axes = plateau.findings(taken, POINTS, RISK, MARGIN)
     flat = plateau.plateau(result(taken), axes, own, MARGIN)
-    shared = {item.metric.name: item.value for item in flat.shared}
-    assert (shared["sass__inst_executed_barrier"], shared[conflicts]) == (20, 700)
-    assert not any(name.startswith("ptx__") for name in shared)
+    assert (flat.shared["sass__inst_executed_barrier"], flat.shared[conflicts]) == (20, 700)
+    assert not any(name.startswith("ptx__") for name in flat.shared)
     assert flat.hot_line == "fa.cu:33"
     own["candidate 3"] = arm(POINTS["candidate 3"])  # ptxas made something that is not covered
     flat = plateau.plateau(result(taken), axes, own, MARGIN)
-    assert "ptx__inst_executed_barrier" in {item.metric.name for item in flat.shared}
+    assert "ptx__inst_executed_barrier" in flat.shared
     assert flat.hot_line == "fa.cu:171"
 
 

@@ -7,8 +7,7 @@ from project.sections.published import EVIDENCE, FIGURES
 
 from kernelexp.model.arm import ProfiledEvidence, ProfiledInstruction
 from kernelexp.project import sections
-from kernelexp.project.sections.evaluate import SectionReading, evaluate
-from kernelexp.project.sections.gap import gap
+from kernelexp.project.sections.evaluate import SectionReading, evaluate, gap
 from kernelexp.project.sections.given import Run
 from kernelexp.report.document.document import Labelled
 from kernelexp.report.variants.sections import document

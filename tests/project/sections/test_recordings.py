@@ -12,8 +12,7 @@ from rich.console import Console
 from kernelexp.evidence.profile import pages
 from kernelexp.model.arm import ProfiledEvidence
 from kernelexp.project import sections
-from kernelexp.project.sections.evaluate import SectionReading, evaluate
-from kernelexp.project.sections.gap import gap
+from kernelexp.project.sections.evaluate import SectionReading, evaluate, gap
 from kernelexp.project.sections.given import NOTHING, Run
 from kernelexp.report.document import markdown, terminal
 from kernelexp.report.variants.sections import document
