@@ -1,4 +1,4 @@
-"""A solution of somebody's problem, judged: what is printed of it."""
+"""Output of `kernelexp evaluate`: the stages of a solution, its times, and what to change."""
 
 from __future__ import annotations
 

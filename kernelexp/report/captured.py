@@ -1,4 +1,4 @@
-"""Launches that were captured, and that were replayed: what is printed of them."""
+"""Output of `kernelexp capture`: captured launches, and their replays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program that was run without a GPU: what is printed of it, for people and for machines."""
+"""Output of `kernelexp exec`: a program's mistakes and kernels, as text, JUnit XML and SARIF."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first screen of a project with many experiments: what is best now, and what is open."""
+"""The first screen of a large project: each kernel's best variant, and what is open."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from kernelexp.logs import decisions, records
 from kernelexp.logs.decisions import Decision
 from kernelexp.logs.records import Unreadable
 from kernelexp.model.arm import Arm, Verdict
-from kernelexp.model.axes import AxisValue, spell_point
+from kernelexp.model.axes import AxisValue, Point, spell_point
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.measurement import L2
 from kernelexp.model.names import SWEEP
@@ -199,32 +199,31 @@ def assemble(project: Project, tree: Tree | None = None) -> tuple[KernelLog, ...
         for name, experiment in project.experiments.items():
             where = (experiment.kernel, experiment.arch)
             entries[where][name] = standing.of_experiment(project, name, tree)
-    swept = {where: _sweeps(project, *where) for where in entries}
-    sweeps = {where: shown for where, (shown, _) in swept.items()}
-    return tuple(
-        KernelLog(
-            kernel=kernel,
-            arch=arch,
-            title=project.kernels[kernel].title,
-            problem=project.kernels[kernel].problem,
-            device=project.kernels[kernel].targets[arch].device,
-            history={
-                name: standings for name, standings in named.items() if name in project.history
-            },
-            experiments={
-                name: standings for name, standings in named.items() if name not in project.history
-            },
-            defaults=project.variant(kernel, arch).axes,
-            sweeps=sweeps[kernel, arch],
-            sweeps_unreadable=swept[kernel, arch][1],
-            sweeps_changed={
-                record.run: changed
-                for record in sweeps[kernel, arch]
-                if (changed := standing.of_sweep(project, record, tree))
-            },
-            accepted=decisions.best(tree.decided[0], kernel, arch),
-        )
-        for (kernel, arch), named in entries.items()
+    return tuple(_kernel(project, tree, *where, named) for where, named in entries.items())
+
+
+def _kernel(
+    project: Project, tree: Tree, kernel: str, arch: str, entries: dict[str, Standings]
+) -> KernelLog:
+    own, steps = project.kernels[kernel], project.history
+    sweeps, unreadable = _sweeps(project, kernel, arch)
+    return KernelLog(
+        kernel=kernel,
+        arch=arch,
+        title=own.title,
+        problem=own.problem,
+        device=own.targets[arch].device,
+        history={name: entry for name, entry in entries.items() if name in steps},
+        experiments={name: entry for name, entry in entries.items() if name not in steps},
+        defaults=project.variant(kernel, arch).axes,
+        sweeps=sweeps,
+        sweeps_unreadable=unreadable,
+        sweeps_changed={
+            record.run: changed
+            for record in sweeps
+            if (changed := standing.of_sweep(project, record, tree))
+        },
+        accepted=decisions.best(tree.decided[0], kernel, arch),
     )
 
 
@@ -268,7 +267,7 @@ def _section(entries: dict[str, Standings]) -> tuple[LoggedExperiment, ...]:
 
 
 def _sweep(log: KernelLog, record: Record) -> LoggedSweep:
-    changed = log.sweeps_changed.get(record.run, ())
+    changed = log.changes(record)
     arms = tuple(map(_logged, _swept(record, changed)))
     return LoggedSweep(id=record.run, title=record.title, changed_since=changed, arms=arms)
 
@@ -280,25 +279,15 @@ def _logged(row: dict[str, Any]) -> LoggedArm:
 def _arms(name: str, entry: Standings) -> Iterator[dict[str, Any]]:
     """Baseline and candidates; the baseline once for each record that candidates come from."""
     title, shown = entry.experiment.title, None
-    for index, known in enumerate(entry.candidates):
+    for index, (known, point) in enumerate(entry.points):
         record, verdict, changed = known.record, known.verdict, known.changed
         run = record.run if record else None
         if index == 0 or run != shown:
-            arm = None if changed else known.baseline
-            variant = spell_point(entry.experiment.baseline)
-            row = _values(name, title, "baseline", variant, arm, record, verdict, changed)
-            yield {**row, "verdict": "", "decision": ""}
+            base = None if changed else known.baseline
+            yield _row(name, title, "baseline", entry.experiment.baseline, base, record, changed)
         shown = run
-        arm = None if changed else known.arm
-        variant = spell_point(entry.experiment.candidates[index])
-        row = _values(name, title, "candidate", variant, arm, record, verdict, changed)
+        row = _row(name, title, "candidate", point, known.current, record, changed, verdict)
         yield {**row, "decision": known.decision.word if known.decision else ""}
-
-
-def _l2(record: Record) -> str:
-    """Returns the state of L2 before each launch; empty for a program, which sets its own."""
-    taken = record.measurement
-    return "" if taken is None or taken.printed else taken.options.l2
 
 
 def _swept(record: Record, changed: tuple[str, ...]) -> Iterator[dict[str, Any]]:
@@ -306,25 +295,24 @@ def _swept(record: Record, changed: tuple[str, ...]) -> Iterator[dict[str, Any]]
     own = sweeps.swept_axes(record)
     verdicts = (None, *(candidate.verdict for candidate in record.candidates))
     for arm, verdict in zip(record.arms, verdicts, strict=True):
-        variant = spell_point({axis: arm.axes[axis] for axis in own})
+        point = {axis: arm.axes[axis] for axis in own}
         role = "candidate" if verdict else "baseline"
         taken = None if changed else arm
-        title = record.title
-        row = _values(record.run, title, role, variant, taken, record, verdict, changed)
-        yield {**row, "decision": ""}
+        yield _row(record.run, record.title, role, point, taken, record, changed, verdict)
 
 
-def _values(
+def _row(
     name: str,
     title: str,
     role: str,
-    variant: str,
+    point: Point,
     arm: Arm | None,
     record: Record | None,
-    verdict: Verdict | None,
     changed: Sequence[str],
+    verdict: Verdict | None = None,
 ) -> dict[str, Any]:
-    timed = arm is not None and arm.measured is not None
+    """The row of an arm, which is None where its figures are not current or not known."""
+    timed = record if arm and arm.measured else None
     figures = {
         key: value
         for key in metrics.METRICS
@@ -334,18 +322,23 @@ def _values(
         "id": name,
         "title": title,
         "arm": role,
-        "variant": variant,
+        "variant": spell_point(point),
         "date": record.created[:10] if record else "",
         "run": record.run if record else "",
         "provenance": record.provenance if record else "",
         "device": record.device if record else "",
-        "size": ", ".join(one.size for one in record.sizes) or record.size
-        if record and timed
-        else "",
-        "l2": _l2(record) if record and timed else "",
+        "size": (", ".join(one.size for one in timed.sizes) or timed.size) if timed else "",
+        "l2": _l2(timed) if timed else "",
         "verdict": verdict.status.value if verdict and not changed else "",
+        "decision": "",
         "changed_since": list(changed),
         "published_approximate": bool(arm and arm.published and arm.published.approximate),
         **figures,
         **({"printed": printed} if arm and (printed := metrics.printed(arm)) else {}),
     }
+
+
+def _l2(record: Record) -> str:
+    """Returns the state of L2 before each launch; empty for a program, which sets its own."""
+    taken = record.measurement
+    return "" if taken is None or taken.printed else taken.options.l2

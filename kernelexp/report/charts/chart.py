@@ -1,6 +1,6 @@
-"""Contents of a chart as plain data: marks with intervals, a map of two axes, bars side by side.
+"""Charts as plain data: plots of marks with intervals, maps over two axes, grouped bars.
 
-Figures are unrounded, in the unit that the axis names. Texts are plain: those who draw escape them.
+Figures are unrounded, in the unit that the axis names. Texts are plain: renderers escape them.
 """
 
 from __future__ import annotations

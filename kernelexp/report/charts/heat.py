@@ -1,4 +1,4 @@
-"""Maps of a sweep: for each pair of two axes' values the best over the other axes."""
+"""Maps of a sweep: for each pair of values of two axes, the best over the other axes."""
 
 from __future__ import annotations
 

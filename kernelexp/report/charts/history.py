@@ -1,4 +1,4 @@
-"""The committed steps of a kernel over their order: a plot for each source of times.
+"""The times of a kernel's committed steps: a plot for each source of times.
 
 Times of different GPUs, and measured and published ones, never share an axis.
 """

@@ -1,4 +1,4 @@
-"""Charts of the changes by candidates at each size of a run."""
+"""Charts of each candidate's change at each size of a run."""
 
 from __future__ import annotations
 

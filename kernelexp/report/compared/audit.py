@@ -1,4 +1,4 @@
-"""An audit of one variant against another, as a document; what people have to say is blank."""
+"""An audit of one variant against another as a document; conclusions are left blank for people."""
 
 from __future__ import annotations
 

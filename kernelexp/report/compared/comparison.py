@@ -1,4 +1,4 @@
-"""Two records side by side: what they were made from, and which figures differ."""
+"""Two records side by side: their inputs, and the figures that differ."""
 
 from __future__ import annotations
 

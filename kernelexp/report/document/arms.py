@@ -1,4 +1,4 @@
-"""Parts of several pages about arms: all figures, the compiler's warnings and words."""
+"""Parts that several pages share about arms: all figures, the compiler's warnings and errors."""
 
 from __future__ import annotations
 

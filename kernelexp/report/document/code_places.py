@@ -1,4 +1,4 @@
-"""Origins of the instructions of an inspected variant: lines, callers, loops."""
+"""Source lines of the instructions of an inspected variant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spelling of figures: one way for each quantity."""
+"""How figures are spelled: one way for each quantity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contents of a project: its kernels with their axes, its experiments with where they stand."""
+"""The page of `kernelexp show`: kernels with their axes, experiments with their standing."""
 
 from __future__ import annotations
 

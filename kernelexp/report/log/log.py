@@ -1,4 +1,4 @@
-"""The log as data: history and experiments of each kernel, each with what is known of it now."""
+"""The file of the log, logs/EXPERIMENTS.md: how it is written, and whether it is current."""
 
 from __future__ import annotations
 

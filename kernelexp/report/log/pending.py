@@ -1,4 +1,4 @@
-"""What a candidate waits for: the one rule of an experiment's page, the first page and `show`."""
+"""What each candidate waits for: one rule for an experiment's page, the first page and `show`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A variant over revisions, and what a bisection found, as documents."""
+"""Output of `kernelexp history`: a variant over revisions, and the result of a bisection."""
 
 from __future__ import annotations
 

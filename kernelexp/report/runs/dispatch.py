@@ -1,4 +1,4 @@
-"""The best variant at each size of a run, as a table for a program to choose by: C++ or JSON."""
+"""A dispatch table: the best variant at each size of a run, as C++ or JSON."""
 
 from __future__ import annotations
 

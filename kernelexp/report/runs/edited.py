@@ -1,5 +1,5 @@
-"""The figures of a run, edited: what an engineer always wants in a fixed order, what else changed
-by much, and the rest in a line."""
+"""The figures of a run that matter: a fixed set, then the largest other changes; the rest are
+counted."""
 
 from __future__ import annotations
 

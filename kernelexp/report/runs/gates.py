@@ -1,4 +1,4 @@
-"""Findings of the gates: for people, for JUnit readers, for GitHub Actions."""
+"""Findings of `kernelexp check`: as text, as JUnit XML, as annotations of GitHub Actions."""
 
 from __future__ import annotations
 

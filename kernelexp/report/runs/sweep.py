@@ -1,4 +1,4 @@
-"""A sweep's page: what the race came to, its table, what was refused, a map of two axes."""
+"""The page of a sweep: the outcome of the race, its table, refused variants, a map of two axes."""
 
 from __future__ import annotations
 

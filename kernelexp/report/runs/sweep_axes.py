@@ -1,4 +1,4 @@
-"""Output of a sweep on its axes: the effect of each on the time, and whether any has one."""
+"""The effect of each axis of a sweep on the time, and whether any axis has one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A search on a page: what it would try, what it tried, its best by a figure that is not a time."""
+"""Parts of a search's page: its plan, its trials, and its best by a figure other than time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Opening of an experiment's page: the answer for each candidate, and how near both come to the
-limits of their chip."""
+"""The opening of an experiment's page: the answer for each candidate, and the shares of the chip's
+limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines of a record's sources that cost most, each with its figures."""
+"""The most expensive lines of a record's sources, each with its figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the condition of an #if holds, as far as defines say."""
+"""Decides the condition of an #if from known defines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts as SVG and PNG files, of the shapes and colours of the pages.
+"""Charts as SVG and PNG files, with the shapes and colours of the pages.
 
 An SVG needs nothing; resvg turns it into a PNG, with a font from the package index.
 """

@@ -1,7 +1,7 @@
 """The first page of a server, kept between its starts: it is made from every record of a project.
 
-It is served again where no file of the project, no module of kernelexp and no variable that a
-record names has changed, by what git goes by too: size, inode and times of each file.
+It is served again if no file of the project, no module of kernelexp and no variable named in a
+record has changed. Files are compared as git compares them: by size, inode and times.
 """
 
 from __future__ import annotations

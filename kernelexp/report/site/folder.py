@@ -1,4 +1,4 @@
-"""The folder of a report: its own files are replaced or removed, all others are left alone."""
+"""The folder of a report: its own files are replaced or removed; all others are left alone."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The candidates of an experiment below each other: change of time, its interval, the margin.
+"""A forest plot of an experiment: each candidate's change of time, its interval, and the margin.
 
-Across in percent of the chart's width, so that one drawing serves a phone and a screen.
+Positions are in percent of the chart's width, so that one drawing fits a phone and a screen.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a page is made from, as a digest: a report renders only pages of which that has changed.
+"""Digests of the inputs of pages: a report renders only pages whose inputs have changed.
 
-Files count by what git goes by: size, inode and times. What one experiment's page is made from is
-its own records and builds, and all of the project but others' records.
+Files are compared as git compares them: by size, inode and times. An experiment's page depends on
+its own records and builds, and on all of the project but the records of other experiments.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Source beside PTX and SASS, of one variant or of several side by side, as one page by itself."""
+"""Source beside PTX and SASS, of one variant or several, as a page of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The profiles of a project as its pages show them: by variant, by experiment, on rooflines."""
+"""The profiles of a project by variant and by experiment, and their rooflines."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A source as two variants compile it: lines that only one of them has, and values of their axes.
+"""A source as two variants compile it: the lines that only one has, and the values of their axes.
 
-Where defines of the variants decide an #if, its other branches are left out; conditions on anything
-else are left as they are. What `if constexpr` chooses is seen in which lines have machine code.
+Where the variants' defines decide an #if, its other branches are left out; other conditions stay.
+The branch that `if constexpr` takes is known by which lines have machine code.
 """
 
 from __future__ import annotations

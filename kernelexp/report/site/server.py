@@ -1,4 +1,4 @@
-"""The pages on the loopback address, as the project is at each moment, and what runs on it."""
+"""Serves the pages of a project as it is now, and its running commands, on the loopback address."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A report as one file: every page in it, one of them in sight, without any script.
+"""A report as one file that holds every page and shows one of them, without any script.
 
-What is shown is what the address's fragment is in (CSS `:target`); the first page where it is in
-none. Links between pages become fragments, and ids get the name of their page.
+The page that holds the address's fragment is shown (CSS `:target`), else the first one. Links
+between pages become fragments, and ids are prefixed with the name of their page.
 """
 
 from __future__ import annotations

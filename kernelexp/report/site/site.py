@@ -1,4 +1,4 @@
-"""All pages of a project: which there are, and each as bytes when it is asked for."""
+"""All pages of a project: their paths, and each as bytes on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shares of their chip's limits that arms reach, as a table with the sources."""
+"""The shares of their chip's limits that arms reach, as a table with sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output of the compiler for variants, one row each."""
+"""The compiler's figures for variants, one row each."""
 
 from __future__ import annotations
 

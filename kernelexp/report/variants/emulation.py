@@ -1,4 +1,4 @@
-"""Emulated evidence for people: the result, findings, the lines that cost most."""
+"""Emulated evidence as text: results, findings, the most expensive lines."""
 
 from __future__ import annotations
 

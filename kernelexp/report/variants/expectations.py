@@ -1,4 +1,4 @@
-"""Expectations beside what became of them, as a table."""
+"""Expectations and their outcomes as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lanes of a warp touch which banks or sectors, as a drawing of 32 columns."""
+"""Which lanes of a warp access which banks or sectors, as a drawing of 32 columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Possible gains in a variant: a ranked table, then how each estimate was reckoned."""
+"""Possible gains of a variant: a ranked table, then how each estimate was computed."""
 
 from __future__ import annotations
 

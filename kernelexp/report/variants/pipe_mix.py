@@ -1,4 +1,4 @@
-"""Which pipes execute a kernel's instructions: as emulated, beside what a profile counted."""
+"""Instructions by pipe: as emulated, beside the counts of a profile."""
 
 from __future__ import annotations
 

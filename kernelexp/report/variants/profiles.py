@@ -1,4 +1,4 @@
-"""Profiles: the page of `kernelexp profile`, and the lines that other pages have of them."""
+"""The page of `kernelexp profile`, and the lines about profiles on other pages."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The first page: of each kernel its best, what changed and waits, a row for each candidate."""
+"""The first page: each kernel's best, what changed, what waits, and a row for each candidate."""

@@ -1,4 +1,4 @@
-"""Kernels that no experiment is about, on the first page: what their latest emulation found."""
+"""Kernels without an experiment, on the first page: the result of their latest emulation."""
 
 from __future__ import annotations
 

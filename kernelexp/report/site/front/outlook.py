@@ -1,4 +1,4 @@
-"""Of each kernel its best variant, and how far that is from its peers and limits."""
+"""Each kernel's best variant, and its distance from peers and limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first page's answers: what is best now, changed, regressed, waits, was never timed."""
+"""The first page's answers: what is best, changed, regressed, waiting, or never timed."""
 
 from __future__ import annotations
 
