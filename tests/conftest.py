@@ -106,6 +106,15 @@ def scale(tmp_path: Path, warm: Path) -> Path:
 
 
 @pytest.fixture
+def shared_builds(request: pytest.FixtureRequest) -> None:
+    """A test's `scale` finds what earlier tests have built of the sources that it writes."""
+    if "scale" in request.fixturenames:
+        root = request.getfixturevalue("scale")
+        shutil.rmtree(root / build.CACHE / "build")
+        kept.share_builds(root)
+
+
+@pytest.fixture
 def cold(tmp_path: Path, hashed: Path) -> Path:
     """The project `scale` with nothing built."""
     return _copy(tmp_path, hashed)

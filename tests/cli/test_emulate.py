@@ -21,6 +21,8 @@ from kernelexp.report.document import markdown
 from kernelexp.report.variants import emulation
 from kernelexp.report.variants import emulations as report
 
+pytestmark = pytest.mark.usefixtures("shared_builds")
+
 COUNTS = st.integers(0, 10**6)
 FUSED = "{ .reg .f32 t; mul.f32 t, %0, %1; add.f32 %0, t, %2; }"
 # What a launch of the full problem counts on a B200, as ncu published it, but for what ptxas adds a

@@ -17,6 +17,8 @@ from kernelexp.model.errors import ConfigurationError
 from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import Launch
 
+pytestmark = pytest.mark.usefixtures("shared_builds")
+
 
 def collect(
     root: Path, tools: Toolchain, edit: tuple[str, str], launches: Launches | None = None

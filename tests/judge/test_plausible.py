@@ -13,6 +13,8 @@ from kernelexp.logs import records
 from kernelexp.model.arm import Status
 from kernelexp.model.record import Record
 
+pytestmark = pytest.mark.usefixtures("shared_builds")
+
 
 @pytest.fixture(scope="module")
 def record() -> Record:

@@ -10,6 +10,8 @@ from support import Kx
 
 from kernelexp.model import errors
 
+pytestmark = pytest.mark.usefixtures("shared_builds")
+
 BROKEN = """
   other:
     title: another kernel
