@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import jsonschema
 import msgspec
@@ -106,6 +107,32 @@ def test_every_kind_is_tried_above() -> None:
     }
     every = {*OF_RECORDS, *OF_VARIANTS, *OF_REVISIONS, "calibrate", *elsewhere}
     assert every == set(outputs.types())
+
+
+FIELDS = {
+    "run": "experiment path record expectations error",
+    "sweep": "record ranking front race axes plateau path",
+    "list": "root kernels experiments history best",
+    "show": "id experiment standing expectations hypothesis_since records profiles",
+    "log": "kernel arch title problem device best history experiments sweeps",
+    "compare": "before after floor warnings unknown axes same_code effect groups not_shown",
+    "audit": "date kernel arch experiment before after time_ratio time_ratio_how peers smem_budget "
+    "groups",
+    "explain": "experiment candidate verdict run changed_since conclusion expectations differences "
+    "uses nearest counters power profiles warnings undecided modelled",
+    "opportunities": "variant conclusion opportunities suppressed uses accounts "
+    "changed_since_measured profile profile_changed_since",
+    "inspect": "variants same_sass_as_first expected",
+    "lines": "variant size isa profile profile_is_of_this_build refused by roles lines",
+}
+"""Of documents at the top, in the order in which they are written."""
+
+
+@pytest.mark.parametrize("kind", FIELDS)
+def test_a_document_has_its_fields_in_their_order(kind: str) -> None:
+    every = outputs.types()[kind]
+    struct = next((one for one in get_args(every) if hasattr(one, "__struct_fields__")), every)
+    assert " ".join(struct.__struct_encode_fields__) == FIELDS[kind]
 
 
 def test_a_schema_refuses_what_lacks_a_field(kx: Kx) -> None:

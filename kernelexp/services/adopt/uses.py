@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -176,21 +176,19 @@ def _values(entry: Function, origins: dict[str, set[_Place]]) -> dict[_Place, fr
     computed = _origins(entry, fetched, but=_is_bounded)
     counted = _origins(entry, fetched, _COUNTING, but=_takes_digit)
     result: dict[_Place, set[str]] = {}
+
+    def note(word: str, known: dict[str, set[_Place]], operands: Iterable[Any]) -> None:
+        for place in set().union(*(_union(known, operand) for operand in operands)):
+            result.setdefault(place, set()).add(word)
+
     for instruction in entry.instructions:
         half = _HALVES.search(instruction.opcode)
         word = half[1] if half else "bits" if instruction.opcode.startswith(_BIT_WORK) else ""
-        for operand in instruction.operands:
-            if isinstance(operand, Address):
-                for place in _union(computed, operand):
-                    result.setdefault(place, set()).add("index")
-        for operand in instruction.operands[1:] if word else ():
-            for place in _union(moved, operand):
-                result.setdefault(place, set()).add(word)
-            for place in _union(plain, operand) if half else ():
-                result.setdefault(place, set()).add("half")
-        for operand in instruction.operands[1:] if _takes_digit(instruction) else ():
-            for place in _union(computed, operand):
-                result.setdefault(place, set()).add("digit")
+        sources = instruction.operands[1:]
+        note("index", computed, (x for x in instruction.operands if isinstance(x, Address)))
+        note(word, moved, sources if word else ())
+        note("half", plain, sources if half else ())
+        note("digit", computed, sources if _takes_digit(instruction) else ())
         for place in _bounds(instruction, counted):
             result.setdefault(place, set()).add("index")
     for place, word in _stored(entry, origins):
