@@ -68,6 +68,12 @@ class _Looked(msgspec.Struct, frozen=True, kw_only=True):
     faults: dict[str, KernelexpError]
     spent: TimeSpent
 
+    @property
+    def timed(self) -> dict[str, Variant]:
+        """Those with a gate on their time."""
+        own = (label for label, item in self.subjects.items() if conditions.is_timed(item))
+        return {label: self.named[label] for label in own}
+
 
 def check(project: Project, request: CheckRequest, session: Session) -> Checked:
     """Compares variants with the committed baseline and judges their gates."""
@@ -117,14 +123,9 @@ def check(project: Project, request: CheckRequest, session: Session) -> Checked:
 def _drifts(
     project: Project, looked: _Looked, baseline: Baseline, margin: float
 ) -> list[GateFinding]:
-    timed = {
-        label: variant for label, variant in looked.subjects.items() if conditions.is_timed(variant)
-    }
-    variants = {label: looked.named[label] for label in timed}
-    drifts = timegates.drifts(project, variants, baseline)
     return [
-        timegates.judge_drift(timed[label], drifting, margin)
-        for label, every in drifts.items()
+        timegates.judge_drift(looked.subjects[label], drifting, margin)
+        for label, every in timegates.drifts(project, looked.timed, baseline).items()
         for drifting in every
     ]
 
@@ -218,10 +219,8 @@ def _extras(
     """Returns what gates compare with the baseline besides its five figures, by variant and
     name."""
     extras = {label: conditions.to_commit(variant) for label, variant in looked.subjects.items()}
-    timed = [label for label, variant in looked.subjects.items() if conditions.is_timed(variant)]
-    variants = {label: looked.named[label] for label in timed}
-    accepted = timegates.accepted(project, variants, before, margin)
-    for label in timed:
+    accepted = timegates.accepted(project, looked.timed, before, margin)
+    for label in looked.timed:
         extras[label][SASS] = timegates.digest(project.root, looked.subjects[label].arm)
         if label in accepted:
             extras[label][TIMES_AFTER] = accepted[label]

@@ -92,7 +92,9 @@ def read_baseline(root: Path, kernels: Collection[str] = ()) -> Baseline:
     except (msgspec.DecodeError, ValueError, RecursionError, OSError) as error:
         raise ConfigurationError(f"{FILE}: {error}. Regenerate it with `{UPDATE}`.") from None
     for label, gate in baseline.variants.items():
-        if not isinstance(gate, str) and not _has_summary(gate):
+        if not isinstance(gate, str) and any(
+            not isinstance(gate.get(name), int) for name in metrics.BUILD_SUMMARY
+        ):
             names = ", ".join(metrics.BUILD_SUMMARY)
             raise ConfigurationError(
                 f"{FILE}: {label} should have {names}. Regenerate it with `{UPDATE}`."
@@ -105,10 +107,6 @@ def read_baseline(root: Path, kernels: Collection[str] = ()) -> Baseline:
     return msgspec.structs.replace(baseline, variants=wanted)
 
 
-def _has_summary(gate: Mapping[str, int | str]) -> bool:
-    return all(isinstance(gate.get(name), int) for name in metrics.BUILD_SUMMARY)
-
-
 def write_baseline(
     root: Path, compiler: str, arms: Mapping[str, Arm], extras: Extras | None = None
 ) -> Path:
@@ -116,10 +114,15 @@ def write_baseline(
 
     ConfigurationError where one does not build: no later check could pass.
     """
-    broken = [label for label, arm in arms.items() if _is_broken(arm)]
+    broken = [
+        label
+        for label, arm in arms.items()
+        if arm.refused and arm.refused.status is Status.BUILD_FAILED
+    ]
     if broken:
+        more = f" (nor do {len(broken) - 1} more)" if len(broken) > 1 else ""
         raise ConfigurationError(
-            f"{broken[0]} does not build{_more(broken)}: a baseline of it could never be met."
+            f"{broken[0]} does not build{more}: a baseline of it could never be met."
         )
 
     def spell(value: object) -> str:
@@ -175,14 +178,6 @@ def _another_compiler(before: str, now: str) -> GateFinding:
         f"Use that compiler (--nvcc), or accept the changes with `{UPDATE}`."
     )
     return GateFinding(variant=f"nvcc {now}", outcome="compiler", sentence=sentence)
-
-
-def _is_broken(arm: Arm) -> bool:
-    return arm.refused is not None and arm.refused.status is Status.BUILD_FAILED
-
-
-def _more(broken: Sequence[str]) -> str:
-    return f" (nor do {len(broken) - 1} more)" if len(broken) > 1 else ""
 
 
 def _gate(arm: Arm, extra: Mapping[str, int | str] | None = None) -> Gate:
