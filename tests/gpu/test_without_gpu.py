@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from gpu_kernels import needs_gpu
 
-from kernelexp.evidence.measure import launch, measure, stopping, worker
+from kernelexp.evidence.measure import launch, measure, underway, worker
 from kernelexp.evidence.measure.job import Answer, ArmJob, Job, RefusedJob, WorkerJob
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.model.measurement import Device, Options, TimedArm
@@ -153,4 +153,4 @@ def test_the_gpu_is_found_by_index_and_by_uuid():
     ],
 )
 def test_starting_up_is_not_counted_to_a_budget_of_30_s(turns, spent):
-    assert stopping.is_budget_spent(sum(turns) + 0.1, turns, 30.0) == spent
+    assert underway.is_budget_spent(sum(turns) + 0.1, turns, 30.0) == spent

@@ -28,8 +28,12 @@ from kernelexp.evidence.measure.job import (
     WorkerJob,
 )
 from kernelexp.evidence.measure.process import as_error, read_answers, run_worker, worker_argv
-from kernelexp.evidence.measure.stopping import PROCESSES_MIN, is_budget_spent
-from kernelexp.evidence.measure.underway import OnLook, Underway
+from kernelexp.evidence.measure.underway import (
+    PROCESSES_MIN,
+    OnLook,
+    Underway,
+    is_budget_spent,
+)
 from kernelexp.evidence.measure.worker import CRASH, DISMISSED, JOB, TURN
 from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault, UsageError

@@ -12,10 +12,11 @@ from typing import TypeAlias
 import msgspec
 
 from kernelexp.evidence.measure import journals
-from kernelexp.evidence.measure.stopping import is_hopeless, is_look_due, looks_max, next_share
 from kernelexp.judge.statistics.stats import ratios
 from kernelexp.judge.verdict import spell_interval
 from kernelexp.model.measurement import (
+    EARLY_LOOKS,
+    LOOKS_MAX,
     Device,
     Failure,
     Look,
@@ -27,6 +28,12 @@ from kernelexp.model.measurement import (
 from kernelexp.model.progress import OnProgress, Step
 
 OnLook: TypeAlias = Callable[[Measurement], Look]
+# Looks at the interval after the first: each costs confidence, so not after every process.
+PROCESSES_BETWEEN_LOOKS = 2
+PROCESSES_MIN = 3
+"""Of a kernel's measurement: an interval of two is 11 times as wide as one of three."""
+# What a process costs by itself (context, warm-up) is about what it costs for so many arms.
+ARMS_OF_A_PROCESS = 10
 
 
 def begin(
@@ -85,7 +92,8 @@ class Underway:
             return True
         seen = self._on_look(self._so_far)
         self._add(departures=(*self._so_far.departures, *seen.leaving))
-        return seen.done or len(self._so_far.looks) == looks_max(self._so_far.options)
+        most = LOOKS_MAX + len(EARLY_LOOKS) * self._so_far.options.race  # that share the risk
+        return seen.done or len(self._so_far.looks) == most
 
     def _finish(self) -> Measurement:
         done = len(self._so_far.workers)
@@ -94,7 +102,9 @@ class Underway:
         return self._timed()
 
     def _next_share(self) -> float:
-        return next_share(self._so_far, self._left_out)
+        """Returns the next worker's time over that of the last one."""
+        arms = len(self._so_far.arms) + ARMS_OF_A_PROCESS
+        return (arms - len(self._so_far.excluded)) / (arms - self._left_out)
 
     def _timed(self) -> Measurement:
         return msgspec.structs.replace(self._so_far, elapsed_s=round(self._elapsed_s(), 3))
@@ -136,3 +146,41 @@ def _how_it_stands(so_far: Measurement) -> str:
         return f"{sum(arm not in so_far.excluded for arm in candidates)} of {len(candidates)} left"
     effects = ratios(so_far)[0] if len(so_far.workers) > 1 else ()
     return "; ".join(map(spell_interval, effects))
+
+
+def is_hopeless(so_far: Measurement) -> bool:
+    """Whether more processes could not lead to a verdict on any candidate."""
+    failed = {failure.arm for failure in so_far.failures}
+    roles = [arm.role for arm in so_far.arms if arm.name not in failed]
+    nothing_left = "baseline" not in roles or "candidate" not in roles
+    return bool(so_far.invalid) or "" in failed or nothing_left
+
+
+def is_budget_spent(
+    elapsed_s: float,
+    turns_s: Sequence[float],
+    budget_s: float,
+    next_share: float = 1.0,
+    least: int = 2,
+) -> bool:
+    """Whether another process, which takes `next_share` of the last one's time, would end after the
+    budget.
+
+    So many as `least` are taken in any case: one says nothing of another. What the first takes
+    longer than any other is not counted: on a fresh H200 machine the first one's imports and peers
+    that compile themselves took all of 30 s.
+    """
+    if len(turns_s) < least:
+        return False
+    starting_up = max(0.0, turns_s[0] - max(turns_s[1:]))
+    return elapsed_s - starting_up + next_share * turns_s[-1] > budget_s
+
+
+def is_look_due(so_far: Measurement) -> bool:
+    """Whether the interval is to be looked at now: after the first processes, then every second; in
+    a race early too."""
+    done, first = len(so_far.workers), so_far.options.processes
+    if so_far.options.race and done in EARLY_LOOKS and done < first:
+        return done not in so_far.looks
+    at_a_look = done >= first and (done - first) % PROCESSES_BETWEEN_LOOKS == 0
+    return at_a_look and done not in so_far.looks

@@ -16,8 +16,7 @@ import msgspec
 
 from kernelexp.evidence.measure import underway
 from kernelexp.evidence.measure.programs import printed
-from kernelexp.evidence.measure.stopping import is_budget_spent, is_hopeless
-from kernelexp.evidence.measure.underway import OnLook, Underway
+from kernelexp.evidence.measure.underway import OnLook, Underway, is_budget_spent, is_hopeless
 from kernelexp.model.errors import ConfigurationError, EnvironmentFault
 from kernelexp.model.experiment import TIME_UNITS, Program
 from kernelexp.model.measurement import (

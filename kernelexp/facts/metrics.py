@@ -1,10 +1,17 @@
-"""The figures of an arm: those with a fixed name, of which a new one is one entry, and those that
-are named by what was counted or printed, so that the evidence has their names."""
+"""The figures of an arm by name: fixed ones, of which a new one is one entry, and those named by
+what was counted or printed, so that the evidence has their names.
+
+Pages, lists, gates, the log, CSV and JSON read figures from here. A figure that carries a name of
+ncu's equals what ncu shows, be it profiled or counted in an emulation of SASS; every other one has
+a name of its own, and what an emulation counts on PTX begins with ptx__.
+"""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -21,6 +28,8 @@ from kernelexp.model.arm import (
     ProgramEvidence,
     ProgramKernel,
 )
+from kernelexp.model.errors import suggest
+from kernelexp.model.text import quote
 
 Kind: TypeAlias = Literal["built", "emulated", "modelled", "measured", "profiled", "published"]
 Value: TypeAlias = int | float | str
@@ -180,25 +189,25 @@ METRICS: dict[str, Metric] = {
 
 BY_PIPE = "sass_instructions_"
 """Before the name of a pipe: instructions in the code, which versions may put with other pipes."""
-PRINTED = "printed_"
+_PRINTED = "printed_"
 """Before the name of what a program prints."""
 _UNITS = ("sectors", "wavefronts")
 
 
-def of_evidence(arm: Arm) -> Iterator[tuple[Metric, Value]]:
+def _of_evidence(arm: Arm) -> Iterator[tuple[Metric, Value]]:
     """Instructions by pipe, what a program printed, a profile's figures, then counters of
     emulations: a figure that was profiled goes before an emulation's count of the same name."""
     for pipe, count in _pipes(arm).items():
-        yield of_pipe(pipe), count
+        yield _of_pipe(pipe), count
     for name, result in (arm.measured.printed if arm.measured else {}).items():
-        yield of_printed(name, result.unit, result.better), result.value
+        yield _of_printed(name, result.unit, result.better), result.value
     if arm.profiled:
         for name, value in (*arm.profiled.figures.items(), *derived.derive(arm.profiled.figures)):
             if _is_figure(value):
                 yield _of_profile(name, arm.profiled.units.get(name, "")), value
     for counts in _counts(arm):
         for counter, count in counts.counters.items():
-            yield of_counter(counter), count
+            yield _of_counter(counter), count
 
 
 def _pipes(arm: Arm) -> dict[str, int]:
@@ -207,7 +216,7 @@ def _pipes(arm: Arm) -> dict[str, int]:
     return {pipe.lower(): count for pipe, count in code.pipes.items()} if code else {}
 
 
-def of_printed(name: str, unit: str, better: Better) -> Metric:
+def _of_printed(name: str, unit: str, better: Better) -> Metric:
     """Returns the metric of a printed figure; unit and direction are as its project says."""
 
     def read(arm: Arm) -> Value | None:
@@ -215,7 +224,7 @@ def of_printed(name: str, unit: str, better: Better) -> Metric:
         return result.value if result else None
 
     return Metric(
-        name=f"{PRINTED}{name}",
+        name=f"{_PRINTED}{name}",
         label=spell_printed(name, unit),
         kind="measured",
         unit=unit,
@@ -228,7 +237,7 @@ def of_printed(name: str, unit: str, better: Better) -> Metric:
 def printed(arm: Arm) -> dict[str, float]:
     """The values of what a program printed, by the names of their metrics."""
     results = arm.measured.printed if arm.measured else {}
-    return {f"{PRINTED}{name}": result.value for name, result in sorted(results.items())}
+    return {f"{_PRINTED}{name}": result.value for name, result in sorted(results.items())}
 
 
 def spell_printed(name: str, unit: str) -> str:
@@ -237,7 +246,7 @@ def spell_printed(name: str, unit: str) -> str:
 
 
 @functools.cache
-def of_pipe(pipe: str) -> Metric:
+def _of_pipe(pipe: str) -> Metric:
     return Metric(
         name=f"{BY_PIPE}{pipe}",
         label=f"  {pipe}",
@@ -248,7 +257,7 @@ def of_pipe(pipe: str) -> Metric:
 
 
 @functools.lru_cache(maxsize=8192)
-def of_counter(counter: str) -> Metric:
+def _of_counter(counter: str) -> Metric:
     isa = "ptx" if counter.startswith(counters.PTX) else "sass"
 
     def read(arm: Arm) -> Value | None:
@@ -298,3 +307,109 @@ def _counts(arm: Arm) -> tuple[EmulatedEvidence, ...]:
     """The emulations that counters are read from: of SASS, under ncu's names, and of PTX."""
     ptx = arm.executed if arm.executed and arm.executed.isa == "ptx" else None
     return tuple(evidence for evidence in (arm.counted, ptx) if evidence and evidence.finished)
+
+
+CHANGES = ("change_percent", "change_low_percent", "change_high_percent")
+"""Figures of a candidate that compare it with its baseline already."""
+
+# What ncu names has `__`, but for the counters of its source page.
+_NCU = re.compile(r".*__|memory_|instexecuted|thread_instexecuted|local_|group:")
+
+
+MODELLED = Metric(
+    name="modelled",
+    label="modelled cycles",
+    kind="modelled",
+    better="less",
+    read=lambda arm: None,
+)
+"""What a search without a GPU may go by; no arm has it, as it is no evidence of one."""
+
+
+def kind_of(name: str) -> Kind | None:
+    """The kind of evidence that has a figure of this name; None where nothing could have it.
+
+    A name of ncu's is that of a profile's figure, which an emulation of SASS may have counted too;
+    an emulation's counters of PTX have their own.
+    """
+    if name in METRICS:
+        return METRICS[name].kind
+    if name.startswith(BY_PIPE):
+        return "built"
+    if name.startswith(counters.PTX):
+        return "emulated"
+    if name.startswith(_PRINTED):
+        return "measured"
+    return "profiled" if _NCU.match(name) else None
+
+
+def find(name: str) -> Metric | None:
+    """The metric of a name, those of the families included; None for figures of a profile."""
+    if name in METRICS:
+        return METRICS[name]
+    if name.startswith(BY_PIPE):
+        return _of_pipe(name.removeprefix(BY_PIPE))
+    if name.startswith(_PRINTED):
+        return _of_printed(name.removeprefix(_PRINTED), "", "")
+    return _of_counter(name) if kind_of(name) == "emulated" else None
+
+
+def searchable(name: str) -> Metric | None:
+    """The metric that a search goes by: as find(), and what an emulation of SASS counts under
+    ncu's name."""
+    if name == MODELLED.name:
+        return MODELLED
+    return find(name) or (_of_counter(name) if kind_of(name) == "profiled" else None)
+
+
+def unknown(name: str) -> str:
+    """A sentence where no figure has this name; else empty."""
+    if name == MODELLED.name or kind_of(name):
+        return ""
+    return f"no figure is called {quote(name)}{suggest(name, METRICS)}, and ncu's names."
+
+
+def read(name: str, arm: Arm, kind: Kind | None = None) -> Value | None:
+    """One figure of an arm by its name, of a kind if one is given; None where the arm does not
+    have it."""
+    if name in METRICS:
+        return METRICS[name].read(arm)
+    every = _of_evidence(arm)
+    named = (
+        figure for figure in every if figure[0].name == name and kind in (None, figure[0].kind)
+    )
+    return next((value for _, value in named), None)
+
+
+def figures(arm: Arm, *kinds: Kind) -> dict[str, Figure]:
+    """All figures of an arm by name, of the given kinds or of every kind, in the table's order."""
+    figures_read: dict[str, Figure] = {}
+    fixed = ((metric, metric.read(arm)) for metric in METRICS.values())
+    for metric, value in itertools.chain(fixed, _of_evidence(arm)):
+        if value is not None and (not kinds or metric.kind in kinds):
+            # What was built goes before what a profile has under the same name of ncu's.
+            figures_read.setdefault(metric.name, Figure(metric=metric, value=value))
+    return figures_read
+
+
+BUILD_SUMMARY: dict[str, tuple[str, ...]] = {
+    "registers": ("launch__registers_per_thread",),
+    "spill_bytes": ("spill_store_bytes", "spill_load_bytes"),
+    "stack_bytes": ("stack_bytes",),
+    "smem_bytes": (
+        "launch__shared_mem_per_block_static",
+        "launch__shared_mem_per_block_dynamic",
+    ),
+    "sass_bytes": ("sass_bytes",),
+}
+"""What a build comes to in five figures, each the sum of some; less is better in all of them."""
+
+
+def summarize(arm: Arm) -> dict[str, int]:
+    """The figures of BUILD_SUMMARY; empty for an arm that is not built."""
+    if not arm.is_built:
+        return {}
+    return {
+        name: sum(value for part in parts if isinstance(value := read(part, arm), int))
+        for name, parts in BUILD_SUMMARY.items()
+    }
