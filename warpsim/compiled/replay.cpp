@@ -507,8 +507,8 @@ class Replay {
       case Kind::kShared: {
         const int64_t wavefronts = figure(warp);
         const double cycles = std::max<int64_t>(wavefronts, 1);
-        const double passed = queue(subcore, cycles);
-        const double start = sm.data.take(passed, sm.beside(passed, cycles) + p_.data_interval);
+        const double passed = queue(subcore, std::max<double>(cycles, ins.extra));
+        const double start = sm.data.take(passed, sm.beside(passed, cycles));
         subcore.waiting.back() = start;
         done = start + cycles - 1 + p_.shared_latency;
         read = (p_.early_read ? passed : start) + cycles - 1 + p_.read_latency;
@@ -672,7 +672,7 @@ class Replay {
     // for each lane 2.1 to 2.4 times; stores do not. Of a tcgen05.mma, nobody has measured it.
     const bool held = ins.kind == Kind::kLoad && subcore.multiplying > passed;
     const double staged = held ? sm.beside(passed, cycles) : cycles;
-    const double start = sm.data.take(passed, staged + p_.data_interval);
+    const double start = sm.data.take(passed, staged);
     subcore.waiting.back() = start;
     subcore.accesses.push_back(start);
     for (int64_t at = 0; at < lines; ++at) {

@@ -24,7 +24,7 @@ enum class Kind : int32_t {
   kFixed,       // a pipe of its sub-core; the encoded stall says when its result is there
   kQueued,      // the same through the queue; `extra`: cycles of the data stage
   kConstant,    // of constants; `extra`: lanes name them, figures: how many
-  kShared,      // figures: wavefronts; -1: no lane takes part
+  kShared,      // figures: wavefronts; -1: no lane takes part; `extra`: words of a lane
   kLoad,        // figures: lines, then (line, sectors of it) each
   kStore,
   kAtomic,      // lines, then (line, sectors of it, lanes that name one word of it) each
@@ -67,7 +67,7 @@ struct Instruction {
 // timing/chips.py has the same names in the same order.
 struct Parameters {
   double queue_depth, global_depth, queue_interval, return_interval;
-  double shared_latency, data_interval, constant_interval, constant_latency;
+  double shared_latency, constant_interval, constant_latency;
   double l1_latency, l1_lines;
   double store_extra, copy_port, request_interval, early_read;  // 0 where a chip has none
   double l2_atomic_interval, same_word, sms;

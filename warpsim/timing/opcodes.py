@@ -155,7 +155,8 @@ def of(ins: MachineInstruction, block: BlockShape | None, sm: int, chip: TimedCh
         return OpcodeTiming(kind="bulk_store" if stores else "bulk_load")
     for bases, kind in _FOOTPRINTS:
         if base in bases:
-            return OpcodeTiming(kind=kind, extra=int(_is_past_l1(kind, ins)))
+            extra = _words(ins) if kind == "shared" else int(_is_past_l1(kind, ins))
+            return OpcodeTiming(kind=kind, extra=extra)
     if base == "DEPBAR":
         return _waiting(ins)
     if base == "WARPGROUP" and "DEPBAR" in ins.modifiers:
@@ -170,6 +171,13 @@ def of(ins: MachineInstruction, block: BlockShape | None, sm: int, chip: TimedCh
     if base in _WARP_PRODUCTS:
         return OpcodeTiming(pipe="tensor", interval=_flops(ins) / _rate(ins, chip["mma_flops"]))
     return _by_group(ins, sm)
+
+
+def _words(ins: MachineInstruction) -> int:
+    """That a lane loads from shared memory: its registers take as long as so many wavefronts."""
+    if ins.base != "LDS":
+        return 1
+    return 4 if "128" in ins.modifiers else 2 if "64" in ins.modifiers else 1
 
 
 def _is_past_l1(kind: str, ins: MachineInstruction) -> bool:
