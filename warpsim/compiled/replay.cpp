@@ -682,8 +682,9 @@ class Replay {
       lanes_bytes += kSector * __builtin_popcount(sectors);
       const double asked = start + at;
       if (ins.kind == Kind::kAtomic) {
-        const double taken = sm.combine(asked, line, sectors, int(figure(warp)), who(warp));
-        sm.data.free = std::max(sm.data.free, taken - p_.write_buffer);
+        const int64_t turns = figure(warp), whole = figure(warp);
+        const Atomic what{sectors, turns, whole, ins.interval, double(ins.latency), ins.extra != 0};
+        const double taken = sm.combine(asked, line, what, who(warp));
         done = std::max(done, taken + p_.l2_latency);
       }
       if (ins.kind == Kind::kStore) {
@@ -801,7 +802,7 @@ class Replay {
           busy[kFma + pipe] += subcore.pipes[pipe].busy / kSubcores;
       busy[kData] = sm.data.busy;
       busy[kL2Reads] = sm.l2.busy;
-      busy[kL2Writes] = sm.l2_writes.busy;
+      busy[kL2Writes] = std::max(sm.l2_writes.busy, sm.slices_busy());
       busy[kDram] = sm.dram.busy;
       busy[kTma] = sm.tma.busy;
       for (int64_t array = 0; array < job_.array_count; ++array) {

@@ -12,18 +12,25 @@ using kx::timing::Recorder;
 
 bool is_on(const uint8_t* on, int64_t row, int lane) { return !on || on[row * kLanes + lane]; }
 
-// How many lanes name one word of a line, where that is most.
-int64_t most_of(const int64_t* addresses, const uint8_t* on, int64_t row, int64_t line) {
-  int64_t most = 0;
-  for (int lane = 0; lane < kLanes; ++lane) {
-    const int64_t word = addresses[row * kLanes + lane] >> 2;
-    if (!is_on(on, row, lane) || word >> 5 != line) continue;
-    int64_t same = 0;
-    for (int other = 0; other < kLanes; ++other)
-      same += is_on(on, row, other) && addresses[row * kLanes + other] >> 2 == word;
-    most = std::max(most, same);
+// What L2 does for a warp's atomics on a line: a lane of each word of a sector at once.
+struct Turns {
+  int64_t all = 0, whole = 0;  // of sectors, and those of them in which each word has a lane
+};
+
+Turns turns_of(const int64_t* addresses, const uint8_t* on, int64_t row, int64_t line, int size) {
+  constexpr int kSector = 32, kSectors = 4;
+  Turns turns;
+  for (int sector = 0; sector < kSectors; ++sector) {
+    int lanes[kSector] = {};  // by word
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const int64_t address = addresses[row * kLanes + lane];
+      if (is_on(on, row, lane) && address >> 5 == line * kSectors + sector)
+        ++lanes[address % kSector / size];
+    }
+    turns.all += *std::max_element(lanes, lanes + kSector / size);
+    turns.whole += *std::min_element(lanes, lanes + kSector / size);
   }
-  return most;
+  return turns;
 }
 
 // Lines of 128 bytes that a warp accesses, and which sectors of each.
@@ -86,7 +93,7 @@ extern "C" int kx_record_shared(Recorder* recorder, const int64_t* places, int64
   return 0;
 }
 
-// The same of global memory; of an atomic one, how many lanes name one word of each line, too.
+// The same of global memory; of an atomic one, the turns that each line takes, too.
 extern "C" int kx_record_global(Recorder* recorder, const int64_t* places, int64_t count,
                                 const int64_t* addresses, const uint8_t* on, int size, int atomic) {
   int64_t lines[2 * 4 * kLanes];
@@ -96,7 +103,9 @@ extern "C" int kx_record_global(Recorder* recorder, const int64_t* places, int64
     figures.push_back(found);
     for (int at = 0; at < found; ++at) {
       figures.insert(figures.end(), lines + 2 * at, lines + 2 * at + 2);
-      if (atomic) figures.push_back(most_of(addresses, on, row, lines[2 * at]));
+      if (!atomic) continue;
+      const Turns turns = turns_of(addresses, on, row, lines[2 * at], size);
+      figures.insert(figures.end(), {turns.all, turns.whole});
     }
   }
   return 0;

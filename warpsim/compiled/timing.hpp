@@ -27,7 +27,8 @@ enum class Kind : int32_t {
   kShared,      // figures: wavefronts; -1: no lane takes part; `extra`: words of a lane
   kLoad,        // figures: lines, then (line, sectors of it) each
   kStore,
-  kAtomic,      // lines, then (line, sectors of it, lanes that name one word of it) each
+  kAtomic,      // lines, then (line, sectors of it, turns, whole ones) each; `latency`: cycles of
+                // a turn in an SM; `interval`: of a whole turn in L2; `extra`: of floats
   kCopy,        // LDGSTS: wavefronts, then as kLoad
   kSync,        // figures: count, tokens signalled; count, tokens waited for. Holds the warp
   kTest,        // the same; holds who waits for its scoreboard
@@ -70,7 +71,7 @@ struct Parameters {
   double shared_latency, constant_interval, constant_latency;
   double l1_latency, l1_lines;
   double store_extra, copy_port, request_interval, early_read;  // 0 where a chip has none
-  double l2_atomic_interval, same_word, sms;
+  double l2_atomic_rate, whole_turn, part_turn, float_turn, sms;
   double l2_latency, l2_rate, l2_read_interval, l2_write_rate, l2_write_interval, write_buffer;
   double dram_latency, dram_wait, dram_rate, dram_write_rate;
   double read_latency;

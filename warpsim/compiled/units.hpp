@@ -95,6 +95,15 @@ struct Subcore {
   }
 };
 
+// What a warp's atomic instruction does to a line.
+struct Atomic {
+  int sectors;
+  int64_t turns, whole;  // of sectors in L2; those that change a whole one
+  double width;          // times as long as a whole turn takes
+  double sent;           // cycles of an SM for each turn
+  bool floats;
+};
+
 struct Sm {
   Sm(const Parameters& parameters, size_t arrays)
       : p(parameters), l1(size_t(parameters.l1_lines)), requested(arrays),
@@ -111,12 +120,13 @@ struct Sm {
   std::vector<double> box;         // bytes of the last bulk load, by array
   double multiplying = 0;  // until when products are under way
   double operands = 0;     // part of what shared memory gives that they take meanwhile
-  struct Word {
+  struct Line {
     int64_t who;  // the first
     bool shared;
     Server server;
   };
-  std::unordered_map<int64_t, Word> words;  // of atomics, by line
+  std::unordered_map<int64_t, Line> lines;     // of atomics
+  std::unordered_map<int64_t, Server> slices;  // of L2, of lines that CTAs share
   std::vector<double> due;        // of DRAM, by array: whose turn it is
   std::unordered_map<int64_t, int> asked;  // sectors that L2 was asked for by loads, by line
 
@@ -183,20 +193,41 @@ struct Sm {
     dram.take(now, from_dram * box[array] / p.dram_rate);
   }
 
-  // When L2 has done a warp's atomics on a line. Those on one word are done one by one; a line that
-  // two share is taken to be shared by all SMs.
-  double combine(double now, int64_t line, int sectors, int lanes, int64_t who) {
-    const double cycles = p.l2_atomic_interval * __builtin_popcount(sectors);
-    const double taken = l2_writes.take(now, cycles) + cycles;
-    Word& word = words.try_emplace(line, Word{who, false, {}}).first->second;
-    word.shared |= word.who != who;
-    const double own = lanes * p.same_word * (word.shared ? p.sms : 1);
-    return std::max(taken, word.server.take(now, own) + own);
+  // When L2 has done a warp's atomics on a line. What two share is taken to be shared by all SMs: its
+  // slice of L2 has the turns of all of them, and floats of one sector wait for each other. The SM
+  // has to wait where it is too far ahead of L2, or all of them are.
+  double combine(double now, int64_t number, const Atomic& what, int64_t who) {
+    const double sending = std::max(what.sent, kSector / p.l2_atomic_rate) * what.turns;
+    const double taken = l2_writes.take(now, sending) + sending;
+    Line& line = lines.try_emplace(number, Line{who, false, {}}).first->second;
+    line.shared |= line.who != who;
+    const double sharers = line.shared ? p.sms : 1;
+    const double changing =
+        what.whole * what.width * p.whole_turn + (what.turns - what.whole) * p.part_turn;
+    Server& slice = slices[slice_of(number)];
+    double done = slice.take(now, sharers * changing) + sharers * changing;
+    if (what.floats) {
+      const int sectors = __builtin_popcount(what.sectors);
+      const double waiting = sharers * p.float_turn * ((what.turns + sectors - 1) / sectors);
+      done = std::max(done, line.server.take(now, waiting) + waiting);
+    }
+    data.free = std::max({data.free, taken - p.write_buffer, done - sharers * p.write_buffer});
+    return std::max(taken, done);
+  }
+
+  // Of eight neighbouring lines four are in one slice of L2, four in another (an H100's atomics).
+  static int64_t slice_of(int64_t line) { return line / 8 * 2 + line / 2 % 2; }
+
+  double slices_busy() const {
+    double most = 0;
+    for (const auto& [number, slice] : slices) most = std::max(most, slice.busy);
+    return most;
   }
 
   double drained() const {
     double last = l2_writes.free;
-    for (const auto& [line, word] : words) last = std::max(last, word.server.free);
+    for (const auto& [number, line] : lines) last = std::max(last, line.server.free);
+    for (const auto& [number, slice] : slices) last = std::max(last, slice.free);
     return last;
   }
 

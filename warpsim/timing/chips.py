@@ -51,7 +51,7 @@ class TimedChip(msgspec.Struct, frozen=True, kw_only=True):
             return 0.0
         if parameter.unit.startswith("ns"):
             return parameter.value * clock_hz / 1e9
-        if parameter.unit == "B/s":
+        if parameter.unit.startswith("B/s"):
             return parameter.value / sms / clock_hz
         return parameter.value
 

@@ -46,7 +46,7 @@ APART = (
     | SIGNALS
 )
 """Opcodes that leave figures: each begins a block, so that its registers are as it finds them."""
-_WIDTHS = {"64": 8, "128": 16, "U8": 1, "S8": 1, "U16": 2, "S16": 2, "256": 32}
+_WIDTHS = {"64": 8, "F64": 8, "128": 16, "U8": 1, "S8": 1, "U16": 2, "S16": 2, "256": 32}
 _MATRIX_ROW = 16
 _LANES = np.arange(32)
 

@@ -106,6 +106,7 @@ _PER_COUNT = {"16dp256bit": 4, "16dp128bit": 2}
 """Registers of a lane per unit of a form's count, where it is not one."""
 _WARP_PRODUCTS = frozenset("HMMA IMMA QMMA".split())
 _UNKNOWN = frozenset("UTCCP UTCSHIFT".split())
+_FLOAT = re.compile(r"B?F\d+")
 _SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)")
 _ROWS_OF_A = 64
 _ROW_BYTES = 32
@@ -155,6 +156,8 @@ def of(ins: MachineInstruction, block: BlockShape | None, sm: int, chip: TimedCh
         return OpcodeTiming(kind="bulk_store" if stores else "bulk_load")
     for bases, kind in _FOOTPRINTS:
         if base in bases:
+            if kind == "atomic":
+                return _atomic(ins)
             extra = _words(ins) if kind == "shared" else int(_is_past_l1(kind, ins))
             return OpcodeTiming(kind=kind, extra=extra)
     if base == "DEPBAR":
@@ -171,6 +174,19 @@ def of(ins: MachineInstruction, block: BlockShape | None, sm: int, chip: TimedCh
     if base in _WARP_PRODUCTS:
         return OpcodeTiming(pipe="tensor", interval=_flops(ins) / _rate(ins, chip["mma_flops"]))
     return _by_group(ins, sm)
+
+
+def _atomic(ins: MachineInstruction) -> OpcodeTiming:
+    """Of a warp: an SM needs twice as long where it wants the results; float64 and compare-and-swap
+    take L2 twice as long (warpsim/timing/microbenchmarks.cu on an H100)."""
+    wide = "F64" in ins.modifiers or "CAS" in ins.modifiers
+    floats = any(_FLOAT.match(m) for m in ins.modifiers)
+    return OpcodeTiming(
+        kind="atomic",
+        interval=2 if wide else 1,
+        latency=1 if ins.base in ("RED", "REDG") else 2,
+        extra=int(floats),
+    )
 
 
 def _words(ins: MachineInstruction) -> int:

@@ -19,7 +19,7 @@ from warpsim.timing.recording import Recording
 PARAMETERS = (
     "queue_depth global_depth queue_interval return_interval shared_latency "
     "constant_interval constant_latency l1_latency l1_lines store_extra copy_port "
-    "request_interval early_read l2_atomic_interval same_word sms "
+    "request_interval early_read l2_atomic_rate whole_turn part_turn float_turn sms "
     "l2_latency l2_rate l2_read_interval l2_write_rate l2_write_interval write_buffer "
     "dram_latency dram_wait dram_rate dram_write_rate read_latency tma_interval "
     "tma_rate tma_latency barrier_latency barrier_per_warp arrive_latency test_latency "
