@@ -72,7 +72,7 @@ class L1 {
   std::unordered_map<int64_t, std::list<Line>::iterator> places_;
 };
 
-constexpr int kSubcores = 4, kPipes = 8, kTensorPipe = 4;
+constexpr int kSubcores = 4, kPipes = 8, kTensorPipe = 4, kControlPipe = 7;
 
 struct Subcore {
   Server pipes[kPipes];
@@ -86,6 +86,16 @@ struct Subcore {
   double port = 0;              // when the next may read vector registers, beside a wgmma
   std::vector<double> queued;   // when the wgmmas in the tensor cores' queue start
   double multiplying = 0;       // until when wgmmas are under way
+
+  // When no more than `depth` of those in the queue are left, which wait before the data stage.
+  double passed(double now, double depth) const {
+    std::vector<double> left;
+    for (double leaves : waiting)
+      if (leaves > now) left.push_back(leaves);
+    if (left.size() <= depth) return now;
+    std::sort(left.begin(), left.end());
+    return left[left.size() - 1 - size_t(depth)];
+  }
 
   static bool is_full(std::vector<double>& queue, double now, double depth) {
     queue.erase(

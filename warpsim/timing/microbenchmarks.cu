@@ -110,37 +110,43 @@ __global__ void lds_chase(unsigned* out) {
   for (int i = 0; i < 128; ++i) asm volatile("ld.shared.u32 %0,[%0];" : "+r"(at)); }
   unsigned end = tick(); if (at == 1) out[1] = at; out[0] = end - start;
 }
-template <int WIDTH, int ILP> __global__ void lds_stream(unsigned* out, int stride, int stores) {
+// Eight accesses to registers of their own at a time; nothing else but loads' sums, as an access that no lane takes part in costs a cycle, too.
+template <int WIDTH, int STORES> __global__ void shared_stream(unsigned* out, int same, int stride, int turns) {
   extern __shared__ uint32_t s[];
-  uint32_t at = smem(s) + (threadIdx.x % 32) * stride * 4; uint32_t v[4] = {1, 2, 3, 4}, sum = 0;
-  unsigned best = ~0u;
+  const uint32_t at = smem(s) + (threadIdx.x % 32) / same * stride * 4; uint32_t sum = threadIdx.x, best = ~0u;
+  for (int i = threadIdx.x; i < 16384; i += blockDim.x) s[i] = 0;
   for (int repeat = 0; repeat < 4; ++repeat) {
     __syncthreads(); unsigned start = tick();
-    for (int r = 0; r < 16; ++r)
+#pragma unroll 1
+    for (int r = 0; r < turns; ++r) {
+      uint32_t v[8][4] = {};
 #pragma unroll
-      for (int i = 0; i < ILP; ++i) {
-        if (stores) {
-          if (WIDTH == 1) asm volatile("st.shared.u32 [%0],%1;" :: "r"(at), "r"(v[0]) : "memory");
-          if (WIDTH == 2) asm volatile("st.shared.v2.u32 [%0],{%1,%2};" :: "r"(at), "r"(v[0]), "r"(v[1]) : "memory");
-          if (WIDTH == 4) asm volatile("st.shared.v4.u32 [%0],{%1,%2,%3,%4};" :: "r"(at), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
-        } else {
-          if (WIDTH == 1) asm volatile("ld.shared.u32 %0,[%1];" : "=r"(v[0]) : "r"(at) : "memory");
-          if (WIDTH == 2) asm volatile("ld.shared.v2.u32 {%0,%1},[%2];" : "=r"(v[0]), "=r"(v[1]) : "r"(at) : "memory");
-          if (WIDTH == 4) asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3},[%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "r"(at) : "memory");
-          if (i % 8 == 7) sum += v[0];
-        }
+      for (int i = 0; i < 8; ++i) {
+        const uint32_t p = at + i * 512;
+        if (STORES && WIDTH == 1) asm volatile("st.shared.u32 [%0],%1;" :: "r"(p), "r"(sum) : "memory");
+        if (STORES && WIDTH == 2) asm volatile("st.shared.v2.u32 [%0],{%1,%1};" :: "r"(p), "r"(sum) : "memory");
+        if (STORES && WIDTH == 4) asm volatile("st.shared.v4.u32 [%0],{%1,%1,%1,%1};" :: "r"(p), "r"(sum) : "memory");
+        if (!STORES && WIDTH == 1) asm volatile("ld.volatile.shared.u32 %0,[%1];" : "=r"(v[i][0]) : "r"(p) : "memory");
+        if (!STORES && WIDTH == 2) asm volatile("ld.volatile.shared.v2.u32 {%0,%1},[%2];" : "=r"(v[i][0]), "=r"(v[i][1]) : "r"(p) : "memory");
+        if (!STORES && WIDTH == 4) asm volatile("ld.volatile.shared.v4.u32 {%0,%1,%2,%3},[%4];" : "=r"(v[i][0]), "=r"(v[i][1]), "=r"(v[i][2]), "=r"(v[i][3]) : "r"(p) : "memory");
       }
+#pragma unroll
+      for (int i = 0; i < 8 && !STORES; ++i) sum += v[i][0];
+    }
     __syncthreads(); best = min(best, tick() - start);
   }
-  if (sum + v[0] == 0x12345) out[1] = 1;
+  if (sum == 0x12345) out[1] = 1;
   if (!threadIdx.x) out[0] = best;
 }
+template <int WIDTH, int STORES> static void shared_streams_of(const char* of, int same, int factor) {
+  for (int warps : {1, 4, 16}) {
+    double a = cycles_of(shared_stream<WIDTH, STORES>, 1, warps * 32, 65536, same, WIDTH * factor, 64), b = cycles_of(shared_stream<WIDTH, STORES>, 1, warps * 32, 65536, same, WIDTH * factor, 32);
+    say(std::string(of) + std::to_string(32 * WIDTH) + (same == 32 ? std::string("_same") : "_stride" + std::to_string(WIDTH * factor)) + "_warps" + std::to_string(warps), (a - b) / (32 * 8.0 * warps), "cycles per instruction and SM");
+  }
+}
 template <int WIDTH> static void shared_streams() {
-  for (int stores = 0; stores < 2; ++stores)
-    for (int factor : {1, 2, 4, 8}) for (int warps : {1, 4, 16}) {
-      double a = cycles_of(lds_stream<WIDTH, 32>, 1, warps * 32, 65536, WIDTH * factor, stores), b = cycles_of(lds_stream<WIDTH, 16>, 1, warps * 32, 65536, WIDTH * factor, stores);
-      say(std::string(stores ? "sts" : "lds") + std::to_string(32 * WIDTH) + "_stride" + std::to_string(WIDTH * factor) + "_warps" + std::to_string(warps), (a - b) / (16 * 16.0 * warps), "cycles per instruction and SM");
-    }
+  for (int factor : {1, 2, 4, 8}) { shared_streams_of<WIDTH, 0>("lds", 1, factor); shared_streams_of<WIDTH, 1>("sts", 1, factor); }
+  shared_streams_of<WIDTH, 0>("lds", 32, 1);
 }
 template <int ILP> __global__ void ldsm_stream(unsigned* out, int store) {
   extern __shared__ uint32_t s[];
@@ -552,10 +558,31 @@ template <int ILP> __global__ void own_rows(unsigned* out, const uint32_t* p, in
   }
   if (sum == 0x12345) out[1] = sum;
 }
-// Atomic sums of a whole grid, to one word or to a word for each thread.
-__global__ void sums(unsigned* out, float* p, int turns, int apart) {
-  size_t at = size_t(blockIdx.x * blockDim.x + threadIdx.x) * apart;
-  for (int i = 0; i < turns; ++i) atomicAdd(p + at, 1.0f);
+// Atomics of a whole grid: lanes name so many words side by side, which all warps share, or each has its own.
+enum Atomic { kAdd, kAddF, kAddF64, kCas };
+template <int OP> __device__ __forceinline__ void atomic(uint64_t p, unsigned x) {
+  if (OP == kAdd) asm volatile("red.global.add.u32 [%0],%1;" :: "l"(p), "r"(x) : "memory");
+  if (OP == kAddF) asm volatile("red.global.add.f32 [%0],%1;" :: "l"(p), "f"(1.0f) : "memory");
+  if (OP == kAddF64) asm volatile("red.global.add.f64 [%0],%1;" :: "l"(p), "d"(1.0) : "memory");
+  if (OP == kCas) { unsigned r; asm volatile("atom.global.cas.b32 %0,[%1],%2,%3;" : "=r"(r) : "l"(p), "r"(x), "r"(x + 1) : "memory"); }
+}
+template <int OP> __global__ void __launch_bounds__(1024) atomics(unsigned* out, char* p, int turns, int lanes, int words, int lines, int apart) {
+  const unsigned lane = threadIdx.x % 32, warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+  const uint64_t at = uint64_t(p) + lane % words * (OP == kAddF64 ? 8 : 4) + size_t(warp % lines) * apart;
+  if (lane < lanes)
+    for (int i = 0; i < turns; i += 4)
+#pragma unroll
+      for (int k = 0; k < 4; ++k) atomic<OP>(at, lane + i);
+}
+template <int OP> static void atomics_of(const char* of, char* p) {
+  constexpr int W = OP == kAddF64 ? 8 : 4, all = 1 << 20;
+  struct { const char* name; int lanes, words, lines, apart, ctas, threads; } const patterns[] = {
+    {"word_lanes1", 1, 1, 1, 0, 1, 256}, {"word_lanes32", 32, 1, 1, 0, 1, 256}, {"sector_lanes8", 32 / W, 32 / W, 1, 0, 1, 256}, {"side_by_side", 32, 32, 1, 0, 1, 256},
+    {"side_of_lines8", 128 / W, 128 / W, 8, 128, 1, 512}, {"side_of_lines32", 128 / W, 128 / W, 32, 128, 1, 512}, {"side_by_warp_full", 32, 32, all, 32 * W, 2, 1024}};
+  for (auto& n : patterns) {
+    double a = ms_of(atomics<OP>, sms * n.ctas, n.threads, 0, p, 64, n.lanes, n.words, n.lines, n.apart), b = ms_of(atomics<OP>, sms * n.ctas, n.threads, 0, p, 32, n.lanes, n.words, n.lines, n.apart);
+    say(std::string(of) + "_" + n.name, 1e6 * (a - b) / 32 / (double(sms) * n.ctas * n.threads / 32), "ns of the card per warp instruction");
+  }
 }
 // Eight times the same at once: global memory by lanes that are `apart`, shared memory, shuffles.
 enum Access { kNone, kLdg, kStg, kLds, kSts, kShfl };
@@ -758,6 +785,50 @@ template <int OP> static void accepted_by(const char* of, char* p) {
     for (size_t k : {1, 2, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64}) if (k <= all.size()) say(std::string("accepted_") + of + "_ways" + std::to_string(ways) + "_warps" + std::to_string(warps) + "_" + std::to_string(k), all[k - 1], "cycles until so many have issued in a sub-core");
   }
 }
+// A barrier behind eight LDS of so many wavefronts by each warp: when it is passed, and when they are read.
+__global__ void behind(unsigned* out, int ways, unsigned zero) {
+  extern __shared__ unsigned s[]; unsigned v[8], after = 0, read = 0, sum = 0, lane = threadIdx.x % 32;
+  for (int i = threadIdx.x; i < 8192; i += blockDim.x) s[i] = 0;
+  const unsigned at = smem(s) + (lane % ways * 32 + lane / ways) * 4;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    __syncthreads(); unsigned first = tick();
+#pragma unroll
+    for (int k = 0; k < 8; ++k) asm volatile("ld.volatile.shared.u32 %0,[%1];" : "=r"(v[k]) : "r"(at + 4 * k) : "memory");
+    asm volatile("bar.sync 0;" ::: "memory"); after = tick() - first;
+    for (int k = 0; k < 8; ++k) sum += v[k];
+    asm volatile("" :: "r"(sum) : "memory"); read = tick() - first;
+  }
+  if (sum == 0x12345679) out[9] = sum;
+  if (!threadIdx.x) { out[0] = after; out[1] = read; }
+}
+static void barriers_behind() {
+  for (int ways : {1, 8, 32}) for (int warps : {1, 4, 8}) {
+    cycles_of(behind, 1, warps * 32, 32768, ways, 0u); unsigned r[2]; CHECK(cudaMemcpy(r, out, 8, cudaMemcpyDeviceToHost));
+    std::string n = "behind_lds_ways" + std::to_string(ways) + "_warps" + std::to_string(warps); say(n + "_barrier", r[0], "cycles"); say(n + "_read", r[1], "cycles");
+  }
+}
+// Eight conditions per turn that lanes below `limit` meet, around code that is not predicated: BSSY, a branch, BSYNC.
+__global__ void __launch_bounds__(1024) conditions(unsigned* out, int turns, unsigned limit) {
+  unsigned x = threadIdx.x % 32, best = ~0u;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    __syncthreads(); unsigned start = tick();
+#pragma unroll 1
+    for (int t = 0; t < turns; ++t)
+#pragma unroll
+      for (int k = 0; k < 8; ++k) {
+        asm volatile("lop3.b32 %0,%0,%1,%1,0x96;" : "+r"(x) : "r"(t));
+        if (x + k < limit) asm volatile("{.reg .pred q; setp.eq.u32 q,%0,0xfffffff0; @q trap; @q trap; @q trap; @q trap; @q trap; @q trap; @q trap; @q trap; @q trap;}" :: "r"(x));
+      }
+    __syncthreads(); best = min(best, tick() - start);
+  }
+  if (x == 0x12345679) out[9] = 1;
+  if (!threadIdx.x) out[0] = best;
+}
+static void branches() {
+  struct { const char* name; unsigned limit; } const all[] = {{"none", 0}, {"all", 0x7fffffff}, {"half", 16}};
+  for (auto& c : all) for (int warps : {1, 4, 16, 32})
+    say(std::string("conditions_") + c.name + "_warps" + std::to_string(warps), (cycles_of(conditions, 1, 32 * warps, 0, 128, c.limit) - cycles_of(conditions, 1, 32 * warps, 0, 64, c.limit)) / 64, "cycles per turn of eight");
+}
 // Global memory beside a warpgroup that multiplies: hits, fills from L2 and stores, of lanes side by side, or hits and fills of a line each.
 enum Beside { kHits, kHitLines, kFills, kFillRows, kStores };
 template <int OP, int N> __global__ void __launch_bounds__(256) global_mix(unsigned* out, int multiply, char* p, unsigned zero) {
@@ -915,7 +986,8 @@ int main() {
     say("own_rows_warps" + std::to_string(warps), 1e3 * ms_of(own_rows<1>, sms, 32 * warps, 0, (const uint32_t*)big, 2048), "us for 2048 loads of each lane");
     say("own_rows4_warps" + std::to_string(warps), 1e3 * ms_of(own_rows<4>, sms, 32 * warps, 0, (const uint32_t*)big, 2048), "us for 2048 loads of each lane, 4 at once");
   }
-  for (int apart : {0, 1, 32}) say("sums_apart" + std::to_string(apart), 1e3 * (ms_of(sums, sms, 256, 0, (float*)big, 96, apart) - ms_of(sums, sms, 256, 0, (float*)big, 32, apart)) / 64, "us for a sum of each of 256 threads of each SM");
+  atomics_of<kAdd>("red_add", big); atomics_of<kAddF>("red_addf", big); atomics_of<kAddF64>("red_addf64", big); atomics_of<kCas>("atom_cas", big);
+  barriers_behind(); branches();
   char* to = big + 3 * GIB + GIB / 2;
   mixture<4, 0>(big, to); mixture<4, 1>(big, to); mixture<4, 2>(big, to); mixture<3, 2>(big, to); mixture<4, 4>(big, to); mixture<2, 4>(big, to); mixture<0, 4>(big, to);
   queues_before_l1(big); global_beside_wgmma(big);

@@ -87,6 +87,9 @@ _NAMED: Mapping[str, OpcodeTiming] = {
     "UTMACMDFLUSH": OpcodeTiming(kind="commit"),
     "EXIT": OpcodeTiming(kind="exit"),
     "UTMACCTL": OpcodeTiming(),
+    # Eight cycles of a sub-core for both and a branch, and eight until a warp goes on (an H100).
+    "BSSY": OpcodeTiming(pipe="control", interval=4),
+    "BSYNC": OpcodeTiming(pipe="control", interval=4, latency=8),
 }
 _BY_LANE = OpcodeTiming(kind="constant", latency=29, extra=1)
 _FOOTPRINTS = (
@@ -156,10 +159,7 @@ def of(ins: MachineInstruction, block: BlockShape | None, sm: int, chip: TimedCh
         return OpcodeTiming(kind="bulk_store" if stores else "bulk_load")
     for bases, kind in _FOOTPRINTS:
         if base in bases:
-            if kind == "atomic":
-                return _atomic(ins)
-            extra = _words(ins) if kind == "shared" else int(_is_past_l1(kind, ins))
-            return OpcodeTiming(kind=kind, extra=extra)
+            return _of_memory(kind, ins)
     if base == "DEPBAR":
         return _waiting(ins)
     if base == "WARPGROUP" and "DEPBAR" in ins.modifiers:
@@ -174,6 +174,14 @@ def of(ins: MachineInstruction, block: BlockShape | None, sm: int, chip: TimedCh
     if base in _WARP_PRODUCTS:
         return OpcodeTiming(pipe="tensor", interval=_flops(ins) / _rate(ins, chip["mma_flops"]))
     return _by_group(ins, sm)
+
+
+def _of_memory(kind: str, ins: MachineInstruction) -> OpcodeTiming:
+    """Of what reads or writes memory, or has it copied."""
+    if kind == "atomic":
+        return _atomic(ins)
+    extra = _words(ins) if kind == "shared" else int(_is_past_l1(kind, ins))
+    return OpcodeTiming(kind=kind, extra=extra)
 
 
 def _atomic(ins: MachineInstruction) -> OpcodeTiming:

@@ -23,6 +23,7 @@ _GIB = 1e9
 _SECTORS = 8192 * 8192
 """Of 4 bytes each that read_columns_8192 and write_columns_8192 touch apart."""
 _COPY = 1024
+_LINE = 128
 
 
 class Refitted(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,10 +66,6 @@ class _Figures(msgspec.Struct, frozen=True):
         """Cycles that a copy takes longer from DRAM than from L2."""
         return self.cycles_of_copies("dram", size) - self.cycles_of_copies("l2", size)
 
-    def cycles_of_sums(self, name: str) -> float:
-        """Of one warp's, of the eight of each SM."""
-        return 1e-6 * self[name] * self.chip.clock_hz / 8
-
     def per_sector(self, microseconds: float) -> float:
         return 1e-6 * microseconds * self.chip.clock_hz * self.chip.sms / _SECTORS
 
@@ -100,10 +97,10 @@ _FITS: Mapping[str, Callable[[_Figures], float]] = {
     "l2_port": lambda x: (x["l2_read_sms1"] + x["bulk_l2_one_sm_4x32768"]) / 2,
     "l2_read_interval": lambda x: x.per_sector(x["read_columns_8192"]),
     "l2_write_interval": lambda x: x.per_sector(x["write_columns_8192"]),
-    "l2_atomic_interval": lambda x: statistics.mean(
-        (x.cycles_of_sums("sums_apart1") / 4, x.cycles_of_sums("sums_apart32") / 32)
-    ),
-    "same_word": lambda x: 1e3 * x["sums_apart0"] / (256 * x.chip.sms),
+    "l2_atomic_rate": lambda x: _LINE / x["red_add_side_by_warp_full"] * _GIB,
+    "whole_turn": lambda x: x["red_add_sector_lanes8"],
+    "part_turn": lambda x: x["red_add_word_lanes32"] / 32,
+    "float_turn": lambda x: x["red_addf_word_lanes32"] / 32,
     "dram_latency": lambda x: x.ns(x.from_dram()),
     "dram_wait": lambda x: statistics.median(_wait(x, size) for size in _WAITING),
     "dram_rate": lambda x: x["dram_read_4GiB_blocks1"] * _GIB,
