@@ -67,6 +67,11 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         return (self.candidate.over_sizes or self.candidate.verdict) if self.candidate else None
 
     @property
+    def is_wrong(self) -> bool:
+        """Whether the record's verdict, current or not, says that the candidate is wrong."""
+        return self.verdict is not None and self.verdict.status in WRONG
+
+    @property
     def arm(self) -> Arm | None:
         """The arm; where several sizes were timed, with the change over all and without a time."""
         if self.candidate is None:

@@ -52,10 +52,8 @@ def name(kind: str) -> str:
 
 
 def schema(kind: str) -> dict[str, Any]:
-    """The JSON Schema of what encode() gives for this kind; UsageError for one that there is not.
-
-    It is derived from the types that are encoded.
-    """
+    """The JSON Schema of encode()'s output for a kind, derived from the encoded types; UsageError
+    for an unknown kind."""
     known = types()
     if kind not in known:
         raise UsageError(f"there is no output {quote(kind)}{suggest(kind, known)}.")

@@ -108,8 +108,7 @@ def filled(rows: Sequence[Sequence[Cell]]) -> list[int]:
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """The values of each key, keys in the order in which they first come: what is the same of
-    several subjects is printed once."""
+    """Groups values by key, keys in the order in which they first come."""
     groups: dict[K, list[V]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)

@@ -142,7 +142,7 @@ def judged(arms: Iterable[Arm]) -> str:
 
 
 def compared(arms: Iterable[Arm]) -> str:
-    """Names the quantity that a change, less of which is better, is of: time, comparisons, 1 /
+    """Names the quantity whose change is given and of which less is better: time, comparisons, 1 /
     bandwidth."""
     arms = [*arms]
     name = judged(arms)
@@ -177,7 +177,7 @@ def conditions(record: Record | None) -> str:
 
 
 def standing_conditions(record: Record | None) -> str:
-    """Unusual conditions of the record that speaks for an experiment; how many sizes it has."""
+    """Unusual conditions of an experiment's standing record, and the number of its sizes."""
     if record is None or not record.sizes:
         return conditions(record)
     warm = [item for item in unusual(record) if not item.startswith("size ")]

@@ -140,7 +140,7 @@ def _shared(block: Table, gap: int, fixed: Collection[int]) -> list[int]:
 
 
 def _fitted(widths: list[int], gap: int, fixed: Collection[int]) -> list[int]:
-    """The widths, of which the largest are cut where 80 columns are too few; never the fixed."""
+    """Cuts the largest of the widths where 80 columns are too few; never those of fixed columns."""
     free = sorted((i for i in range(len(widths)) if i not in fixed), key=lambda i: widths[i])
     left = _WIDTH - 2 - gap * (len(widths) - 1) - sum(widths[i] for i in fixed)
     for place, index in enumerate(free):

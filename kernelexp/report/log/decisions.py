@@ -26,7 +26,7 @@ def word(decision: Decision | None) -> Cell:
 
 
 def sentence(decision: Decision) -> str:
-    """All that was said: `accepted on 2026-02-27 by A. Smith at abf04a5: simpler code`."""
+    """A decision in full: `accepted on 2026-02-27 by A. Smith at abf04a5: simpler code`."""
     by = f" by {decision.by}" if decision.by else ""
     parts = [f"{decision.word}{by} on {decision.created[:10]}"]
     if decision.who:

@@ -98,7 +98,7 @@ def _experiments(standings: Mapping[str, Standings]) -> Block:
 
 
 def _decisions(standings: Standings) -> Cell:
-    """The decisions that hold, each once, in the order of the candidates."""
+    """The current decisions, each once, in the order of the candidates."""
     return _stacked(filter(None, (report.word(one.decision) for one in standings.candidates)))
 
 

@@ -190,8 +190,8 @@ def before_change(standing: Standing) -> str:
 
 
 def _sweeps(log: KernelLog) -> Block:
-    """A row per sweep: its axes, what it held apart from the defaults, its GPU where not all that
-    the experiments show is of that one, and what it found the fastest, if it timed anything."""
+    """A row per sweep: its axes with the other values that it fixed, its GPU where the experiments
+    were measured on another, and the fastest variant, if any was timed."""
     from kernelexp.report.runs import sweep  # what runs sweeps is not loaded where there is none
 
     cards = _cards(_standing_records(log))

@@ -117,7 +117,7 @@ def _waits(
     status = standing.verdict.status
     if status is Status.UNMEASURED:
         return Waits.TIME
-    if status in WRONG:
+    if standing.is_wrong:
         return Waits.REJECTION if _is_predicted(entry, standing) else Waits.MENDING
     if status is Status.INCONCLUSIVE and standing.record and standing.record.measurement:
         return Waits.LONGER
@@ -134,12 +134,12 @@ def _is_predicted(entry: Standings, standing: Standing) -> bool:
     """Whether the hypothesis says of a wrong candidate that it is: "Predicted: INCORRECT"."""
     status = standing.verdict.status if standing.verdict else None
     words = " ".join(entry.experiment.hypothesis.split())
-    return status in WRONG and re.search(rf"Predicted: {status}\b", words) is not None
+    return standing.is_wrong and re.search(rf"Predicted: {status}\b", words) is not None
 
 
 def is_predicted(standings: Standings) -> bool:
     """Whether what is wrong with its candidates is what the hypothesis says."""
-    wrong = [one for one in standings.candidates if one.verdict and one.verdict.status in WRONG]
+    wrong = [one for one in standings.candidates if one.is_wrong]
     return bool(wrong) and all(_is_predicted(standings, one) for one in wrong)
 
 
@@ -238,8 +238,8 @@ def faster(log: KernelLog, records_of: RecordsOf) -> str:
 def sentences(
     name: str, standings: Standings, pending: Sequence[PendingArm], wrong: str = ""
 ) -> Iterator[str]:
-    """Yields the commands that an experiment waits for, a sentence each, the first first; `wrong`:
-    the experiment that found its baseline wrong."""
+    """Yields a sentence for each command that an experiment waits for, the most urgent first;
+    `wrong` is the experiment that showed its baseline to be wrong."""
     for waits in Waits:
         own = [one for one in pending if one.waits is waits]
         if own and (words := _sentence(waits, name, standings, own, wrong)):
@@ -325,8 +325,8 @@ def wrong_baseline(standings: Standings) -> Verdict | None:
 
 
 def found_wrong(every: Mapping[str, Standings]) -> dict[str, str]:
-    """Maps each experiment of a kernel whose baseline a run found wrong to the experiment of that
-    run."""
+    """Maps each experiment of a kernel whose baseline is wrong to the experiment whose run showed
+    it."""
     wrong = [name for name in every if wrong_baseline(every[name])]
     found: dict[str, str] = {name: name for name in wrong}
     for name in every.keys() - found.keys():

@@ -164,8 +164,8 @@ def _chosen(
 
 
 def _bound(group: Sequence[SizeResult], other: Sequence[SizeResult], name: str) -> int:
-    """The largest value that a group speaks for: up to the crossover where it differs from the
-    other in this parameter alone, else half of the way by ratio."""
+    """The largest value for which a group is chosen: the crossover where the groups differ in this
+    parameter alone, else the geometric mean of both."""
     one, two = group[-1], other[0]
     met = [own.at for own in oversizes.crossovers([one, two]) if own.at]
     middle = math.sqrt(one.parameters[name] * two.parameters[name])

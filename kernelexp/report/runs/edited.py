@@ -83,8 +83,8 @@ _STILL_TOLD = ("inst_executed_",)
 def render(
     base: Arm, candidates: Mapping[str, Arm], timed: str, option: str = ""
 ) -> Iterator[Block]:
-    """The baseline beside up to two candidates; `timed`: the size of the question, where what a
-    smaller one counts need not hold; `option`: how to see what is left out."""
+    """The baseline beside up to two candidates. `timed` is the size that was asked about: counts of
+    a smaller one may differ there. `option` says how to see what is left out."""
     every = [base, *candidates.values()]
     rows = [_row(label, read, base, candidates) for label, read in _fixed(every)]
     more, large, small = _others(base, candidates)
@@ -132,8 +132,8 @@ def changes(base: Arm, arm: Arm) -> Iterator[str]:
 
 
 def of_variants(arms: Mapping[str, Arm], counted: bool) -> Iterator[Block]:
-    """Up to three variants, none of which is a baseline: what is not zero in all of them, without
-    what was counted where a launch was not executed to its end."""
+    """Up to three variants without a baseline: every figure that is not zero in all of them,
+    without counts if a launch did not run to its end."""
     rows = [
         (label, *(figures.value(value, "") for value in values))
         for label, read in _plain([*arms.values()], counted)

@@ -57,7 +57,8 @@ def _counts(checked: Checked) -> str:
 
 
 def say_time(spent: TimeSpent) -> str:
-    """Says where the time went, with the compilers' part; empty for what was found ready."""
+    """Says where the time went, with the compilers' share; empty if nearly everything was
+    cached."""
     if spent.building + spent.executing < NOTEWORTHY_S:
         return ""
     of = f" (nvcc, ptxas and cuobjdump {spent.compilers:.0f} s, of all cores)"

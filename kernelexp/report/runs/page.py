@@ -45,9 +45,9 @@ def render(
     charts: bool = True,
     doubts: Doubts = consistency.doubts,
 ) -> Iterator[Block]:
-    """Yields the result of a run; `verbose` adds every figure of every arm. `option` follows how
-    many are left out: empty where there is no command line. Without `charts`, the page has its own.
-    `doubts`: where what was found right is remembered."""
+    """Yields the result of a run; `verbose` adds every figure of every arm. `option` is printed
+    after the number of figures that are left out; it is empty where there is no command line.
+    `charts` is false for pages that draw their own. `doubts` checks the samples of a record."""
     yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
     yield paragraph(" ".join(record.hypothesis.split()), indent=2)
     yield from sizes.render(record, charts)
@@ -89,7 +89,7 @@ _AS_MANY = "as many of each SASS instruction as the baseline"
 
 
 def _same_code(record: Record) -> Iterator[Block]:
-    """Names the placebos among the candidates, before anything else is said of them."""
+    """Names the placebos among the candidates before any of their figures."""
     same = [name for name, candidate in record.judged.items() if candidate.same_code]
     if same:
         words = "the same instructions as the baseline, launched alike: a placebo, and no question"
@@ -244,7 +244,7 @@ def _lines(title: str, lines: Sequence[str]) -> Iterator[Block]:
 
 
 def _verdicts(record: Record) -> Iterator[Block]:
-    """A paragraph per verdict; candidates of which the same is to be said share one."""
+    """A paragraph per verdict; candidates with the same words share one."""
     groups = grouped(
         ((one.verdict.status, one.verdict.reason, one.verdict.sentence, one.reproduction), one)
         for one in record.candidates

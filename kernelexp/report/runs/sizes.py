@@ -18,7 +18,7 @@ _SIDE_BY_SIDE = 4
 
 
 def render(record: Record, charts: bool = True) -> Iterator[Block]:
-    """Nothing where one size was timed; what follows on the page is of the last."""
+    """Nothing if one size was timed; the rest of the page is about the last size."""
     if not record.sizes:
         return
     results = oversizes.ordered(record.sizes)

@@ -128,7 +128,7 @@ def _spread(share: float) -> str:
 
 
 def plateau(record: Record, race: RaceResult, flat: Plateau) -> Iterator[Block]:
-    """A paragraph on variants none of which differs, and what may hold them all back."""
+    """A paragraph on variants that do not differ, and what may limit them all."""
     count = 1 + len(race.behind)
     margin = f"{100 * record.margin:g}%"
     seen = f"none of the {count} variants differs from the fastest by more than {margin}"

@@ -15,7 +15,6 @@ from kernelexp.judge.consistency import Doubts
 from kernelexp.judge.limits import bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.verdict import WRONG
 from kernelexp.model.arm import Arm, Status
 from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Profile, Record
@@ -98,7 +97,7 @@ _CHANGES = 3
 def untimed(standing: Standing) -> Iterator[str]:
     """Yields the findings on a candidate without a time: the outcome of its expectations, else what
     it changes."""
-    if standing.verdict and standing.verdict.status in WRONG:
+    if standing.is_wrong:
         yield "counts of a wrong candidate are not shown."
     elif standing.record and standing.record.baseline.refused:
         yield "its baseline is wrong, so that there is nothing to compare it with."

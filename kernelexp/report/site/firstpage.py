@@ -29,7 +29,7 @@ class _KeptPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def keep(root: Path, state: str, environment: Mapping[str, str], page: bytes) -> None:
-    """Keeps a page that was made from what state() said before; an empty state is never kept."""
+    """Keeps a page with the state() from before it was rendered; not if that is empty."""
     if state:
         kept = _KeptPage(state=state, environment=dict(environment), page=page)
         try:

@@ -51,8 +51,8 @@ class Inputs:
         self._root = root
 
     def of_experiment(self, name: str, shown: Iterable[Record], values: object) -> str:
-        """Of an experiment's pages, made from its records, `shown` among them, and these values;
-        empty where that can't be said."""
+        """Of an experiment's pages, which are made from its records, among them `shown`, and from
+        these values; empty if the project is too large."""
         if not self._shared:
             return ""
         digest = hashlib.sha256(self._shared.encode())

@@ -165,7 +165,7 @@ def _by_line(lines: Lines) -> dict[Place, Costs]:
 
 
 def _files(listings: Sequence[VariantListing], spent: Sequence[Mapping[Place, Costs]]) -> list[str]:
-    """Those that cost something and whose text is there, the one with most code first."""
+    """The files with costs whose text is known, the one with most code first."""
     code: dict[str, int] = {}
     for lines in spent:
         for (file, _), cost in lines.items():

@@ -190,7 +190,7 @@ def make(start: Path, port: int) -> _PageServer:
 
 
 def serve(start: Path, port: int, say: Callable[[str], object]) -> None:
-    """Serves until it is interrupted; `say` is told the address."""
+    """Serves until it is interrupted; `say` is called with the address."""
     with make(start, port) as server:
         say(f"http://{ADDRESS}:{server.server_port}/")
         server.serve_forever()

@@ -329,7 +329,7 @@ class ProjectSite:
 
     @functools.cached_property
     def _shown(self) -> list[tuple[str, Record]]:
-        """The record that speaks for each candidate, with the experiment's name."""
+        """The standing record of each candidate, with the experiment's name."""
         return [
             (name, candidate.record)
             for name, (_, standings) in self._standings.items()
@@ -417,7 +417,7 @@ class ProjectSite:
 def _missing(
     name: str, runs: Sequence[Mapping[str, Any]], listings: bool
 ) -> Iterator[tuple[str, str]]:
-    """Views of an experiment that nobody has asked for here, with the commands that make them."""
+    """Views of an experiment that were not made yet, with the commands that make them."""
     for view, has, option in (
         ("source beside SASS", "has_code", "--build"),
         ("time line of a CTA's warps", "modelled", "--modelled"),

@@ -17,7 +17,7 @@ class Texts:
         self._known: dict[str, str | None] = {}
 
     def of(self, record: Record, file: str) -> str | None:
-        """The file's text when the record was made; None where that can't be had."""
+        """The file's text when the record was made; None if it is lost."""
         wanted = sources.of_record(record).get(file)
         if wanted is None:
             return None

@@ -95,7 +95,7 @@ def draw(timeline: Timeline) -> DrawnTimeline:
 
 
 def _shares(timeline: Timeline) -> Iterator[WarpShares]:
-    """Yields the shares of the warps in their order; alike ones are told by the first of them."""
+    """Yields the shares of the warps in their order; neighbours that are alike share a row."""
     alike: WarpShares | None = None
     for number, blocks in enumerate(timeline.warps):
         own = _shares_of(number, role_of(number, timeline.roles), blocks)

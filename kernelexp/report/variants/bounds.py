@@ -108,7 +108,7 @@ def _is_low(row: Sequence[Use]) -> bool:
 
 
 def _head(name: str, uses: Sequence[Use]) -> str:
-    """The arm's name, and the time of which its uses are shares."""
+    """The arm's name, and the time that its shares refer to."""
     time = next((use.time_ms for use in uses if use.time_ms is not None), None)
     share = f"of {figures.time_ms(time)} ms" if time else ""
     return ", ".join(filter(None, (name, share))) or "used"

@@ -165,7 +165,7 @@ def _trouble(name: str, evidence: EmulatedEvidence, argument: str) -> Iterator[B
 
 
 def _after_findings(name: str, evidence: EmulatedEvidence, told: str) -> Iterator[Block]:
-    """Yields remarks beside the findings; `told` has the sentences of those shown."""
+    """Yields remarks on the findings; `told` is the text of those shown."""
     if (more := len(evidence.findings) - _FINDINGS_SHOWN) > 0:
         yield paragraph(f"{name}: and {more} more finding{'s' * (more > 1)}.")
     if "dynamic_smem_bytes" in told:

@@ -93,8 +93,8 @@ def _others(explanation: Explanation) -> str:
 
 
 def _refused(explanation: Explanation) -> Iterator[Block]:
-    """Says why there is nothing to compare, unless the verdict has said it or the log has its own
-    reckoning; nothing where both arms can run."""
+    """Says why there is nothing to compare, unless the verdict says it already; nothing if both
+    arms can run."""
     verdict, record = explanation.standing.verdict, explanation.standing.record
     for name, side in explanation.sides.named():
         if refused := side.case.arm.refused:

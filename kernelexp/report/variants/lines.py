@@ -32,7 +32,7 @@ def render(
 ) -> Document:
     """The variants one after the other, the lines of each ranked by a figure.
 
-    top: how many lines to show, 0 for all. UsageError for a figure or a role that there is not.
+    top: how many lines to show, 0 for all. UsageError for an unknown figure or role.
     """
     for lines in every:  # a mistake is said before anything is printed
         if lines.pieces:

@@ -79,7 +79,7 @@ def _rule(access: AccessPattern) -> str:
 
 
 def _banks(access: AccessPattern, step: int) -> str:
-    """The step between lanes in banks, of which there are 32."""
+    """The step between lanes in banks, modulo 32."""
     if access.space != "shared" or step % 4:
         return ""
     banks = (step // 4) % _COLUMNS

@@ -33,7 +33,7 @@ _MAIN = (
 
 
 def render(done: Sequence[Profiling]) -> Iterator[Block]:
-    """The main figures side by side, what each profile is of, and what was lost."""
+    """The main figures side by side, the conditions of each profile, and what was lost."""
     named = {f"variant {number}": profiling for number, profiling in enumerate(done, 1)}
     for name, profiling in named.items():
         yield paragraph(Span(f"{name}: {profiling.label}", "strong"))
@@ -83,7 +83,8 @@ def conditions(kept: Profile) -> str:
 
 
 def mentioned(standing_profiles: Iterable[StandingProfile]) -> Iterator[Block]:
-    """A line for each profile of an experiment's variants: of which, its time, what has changed."""
+    """A line for each profile of an experiment's variants: its variant, its time, what has
+    changed."""
     for one in standing_profiles:
         kept = one.profile
         time = _evidence(kept).figures.get("gpu__time_duration.sum")

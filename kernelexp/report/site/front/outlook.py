@@ -141,12 +141,8 @@ def _known(log: KernelLog) -> Iterator[Note]:
         for standing, point in entry.points:
             words = " ".join(answer.untimed(standing)) if standing.current else ""
             if words:
-                is_wrong = standing.verdict and standing.verdict.status in WRONG
-                yield Note(
-                    id=name,
-                    text=f"{spell_point(point)}: {words}",
-                    states=(logbook.verdict(standing),) if is_wrong else (),
-                )
+                states = (logbook.verdict(standing),) if standing.is_wrong else ()
+                yield Note(id=name, text=f"{spell_point(point)}: {words}", states=states)
 
 
 def _next_step(log: KernelLog, pending_of: Mapping[str, Sequence[PendingArm]]) -> str:
@@ -163,7 +159,7 @@ def _next_step(log: KernelLog, pending_of: Mapping[str, Sequence[PendingArm]]) -
     if name in waiting:
         return pending.timing(log.arch, waiting)
     baselines = pending.found_wrong(log.standings)
-    own = pending_of.get(name, ())
+    own = pending_of.get(name)
     every = (
         pending.sentences(name, log.standings[name], own, baselines.get(name, "")) if own else ()
     )
@@ -230,7 +226,7 @@ def _standing(log: KernelLog) -> Iterator[_Best]:
             record, arm = candidate.record, candidate.arm
             if record is None or arm is None or candidate.changed:
                 continue
-            if candidate.verdict is None or candidate.verdict.status not in WRONG:
+            if not candidate.is_wrong:
                 yield _Best(id=name, arm=arm, record=record, variant=candidate.variant, whose="")
             yield _Best(id=name, arm=record.baseline, record=record, whose="a baseline")
     for record in log.sweeps:
@@ -285,14 +281,12 @@ def _limit(log: KernelLog, best: _Best, profile: Profile | None) -> str:
 
 def _evidence(log: KernelLog) -> str:
     """Counts the candidates that are measured, only emulated, only built."""
-    counts = Counter(
-        evidence_of(one) for entry in log.standings.values() for one in entry.candidates
-    )
-    return ", ".join(f"{count} {word}" for word, count in counts.items())
+    every = (one for entry in log.standings.values() for one in entry.candidates)
+    return ", ".join(f"{count} {word}" for word, count in Counter(map(evidence_of, every)).items())
 
 
 def evidence_of(standing: Standing) -> str:
-    """The strongest evidence that there is of a candidate as it is now, in a word or two."""
+    """The strongest evidence for a candidate as it is now, in a word or two."""
     arm = standing.arm
     if arm is None:
         return "not run"
@@ -304,8 +298,7 @@ def evidence_of(standing: Standing) -> str:
         return "published"
     if pending.is_placebo(standing) and is_right(arm):
         return "placebo"
-    is_wrong = standing.verdict is not None and standing.verdict.status in WRONG
-    if is_wrong and standing.record and standing.record.device:
+    if standing.is_wrong and standing.record and standing.record.device:
         return "wrong on a GPU"
     if arm.emulated or arm.emulated_sass:
         return "emulated (right)" if is_right(arm) else "emulated (wrong)"

@@ -9,7 +9,6 @@ import msgspec
 
 from kernelexp.dossier.standing import Standings
 from kernelexp.judge.consistency import PROBLEM, unrecorded
-from kernelexp.judge.verdict import WRONG
 from kernelexp.model.arm import Status
 from kernelexp.model.axes import spell_point
 from kernelexp.report.charts import history
@@ -32,7 +31,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Cautions on figures that are current, and hold all the same."""
+        """Cautions that apply to current figures."""
         if any("emulated" in text_of(one) for note in self.unmeasured for one in note.states):
             return (
                 "What was never timed has counts of a small size: at another they may change "
@@ -171,7 +170,7 @@ def _regressed(log: KernelLog) -> Iterator[Note]:
         if wrong := pending.wrong_baseline(entry):
             yield Note(id=name, text=f"baseline: {wrong.sentence}", states=(status(wrong.status),))
         for one in () if pending.is_predicted(entry) else entry.candidates:
-            if one.verdict and one.verdict.status in WRONG and not one.changed:
+            if one.is_wrong and not one.changed:
                 yield Note(id=name, text=entry.experiment.title, states=(logbook.verdict(one),))
 
 
