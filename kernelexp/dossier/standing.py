@@ -90,7 +90,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def effect(self) -> Effect | None:
         """The measured change of `current` against its baseline."""
-        return self.current.effect if self.current else None
+        arm = self.current
+        return arm.effect if arm else None
 
     @property
     def baseline(self) -> Arm | None:

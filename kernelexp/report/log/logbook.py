@@ -126,7 +126,8 @@ def _milliseconds(arm: Arm) -> float:
 
 def best_arm(log: KernelLog) -> tuple[Arm | None, str]:
     """The arm of the current best, if it still stands, and who says that it is the best."""
-    arm = log.best_standing.current if log.best_standing else None
+    standing = log.best_standing
+    arm = standing.current if standing else None
     if log.accepted is None:
         return arm, "measured" if arm and arm.measured else "published"
     kind = "measured, " if arm and arm.measured else "published, " if arm and arm.published else ""

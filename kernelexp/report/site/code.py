@@ -112,8 +112,8 @@ def _excerpt(
         file=file,
         digest=digest,
         columns=tuple(
-            (label, tuple(name for _, name in own))
-            for label, own in groupby(columns, key=lambda item: item[0].label(isa))
+            (label, tuple(name for _, name in group))
+            for label, group in groupby(columns, key=lambda item: item[0].label(isa))
         ),
         lines=tuple(
             Line(

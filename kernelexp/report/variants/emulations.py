@@ -61,15 +61,16 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
 
 
 def _figures(arms: Mapping[str, Arm], verbose: bool) -> Iterator[Block]:
-    first, *others = arms.values()
-    counted = not any(map(emulation.was_cut_off, arms.values()))
+    every = list(arms.values())
+    alone = len(every) == 1
+    counted = not any(map(emulation.was_cut_off, every))
     if verbose:
-        yield from shared.all_figures(arms, ("emulated",), () if others else (PIPE,))
-        if not others:
-            yield from pipe_mix.render(first, None)
+        yield from shared.all_figures(arms, ("emulated",), (PIPE,) if alone else ())
+        if alone:
+            yield from pipe_mix.render(every[0], None)
         yield from emulation.opcodes(arms)
-    elif not others:
-        yield from edited.of_one(first, counted)
+    elif alone:
+        yield from edited.of_one(every[0], counted)
     elif len(arms) <= _SIDE_BY_SIDE:
         yield from edited.of_variants(arms, counted)
     else:
