@@ -16,7 +16,7 @@ from kernelexp.dossier import emulations
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.emulate.emulated import BOTH, EmulationOptions
-from kernelexp.judge import agreement
+from kernelexp.judge import verdict
 from kernelexp.model.arm import Arm, EmulatedEvidence
 from kernelexp.services.check import gates
 from kernelexp.system import toolchain
@@ -56,7 +56,7 @@ def bits(arm: Arm) -> str:
         return "not executed"
     if arm.emulated_sass.unsupported:
         return f"refused: {arm.emulated_sass.unsupported}"
-    other = agreement.disagreement(arm)
+    other = verdict.disagreement(arm)
     return other.sentence if other else "same"
 
 

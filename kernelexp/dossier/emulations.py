@@ -14,7 +14,7 @@ from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.emulated import EmulationOptions
-from kernelexp.judge import agreement, verdict
+from kernelexp.judge import verdict
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, Status, faults, without_fault
 from kernelexp.model.decoding import decode
@@ -125,7 +125,7 @@ def exit_code(arms: Sequence[Arm], faults: Sequence[KernelexpError]) -> int:
     code = verdict.exit_code(refused)
     if Status.IMPOSSIBLE in refused:
         code = code or errors.BUILD
-    if any((disagreement := agreement.disagreement(arm)) and disagreement.is_wrong for arm in arms):
+    if any((disagreement := verdict.disagreement(arm)) and disagreement.is_wrong for arm in arms):
         code = code or errors.WRONG_RESULT
     judging = [arm.emulated or arm.emulated_sass for arm in arms]
     uncovered = any(

@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 
+import msgspec
+
 from kernelexp.facts.arch import Arch
 from kernelexp.judge.outputs import describe
 from kernelexp.judge.statistics.stats import dropped_pairs, ratios
@@ -170,6 +172,41 @@ def emulated(evidence: EmulatedEvidence, pedantic: bool = False) -> Verdict | No
         sentence = f"Emulated: {names} depends on the order of warps or on when copies land."
         return _verdict(Status.INCORRECT, "emulated_schedule", sentence)
     return None
+
+
+class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
+    """A deviation of the SASS: a fault of ptxas or of the emulator, unless it is a rounding."""
+
+    is_wrong: bool
+    """More than other bits within the tolerance: a wrong result, a hang, a faulty access."""
+    sentence: str
+
+
+def disagreement(arm: Arm) -> Disagreement | None:
+    """Returns the disagreement of PTX and SASS; None where both did the same, where either was not
+    executed, or where the PTX is wrong itself."""
+    ptx, sass = arm.emulated, arm.emulated_sass
+    if not (ptx and sass and ptx.is_right and sass.arrays):
+        return None
+    if refused := emulated(sass):
+        sentence = (
+            f"its SASS is {refused.status}, although its PTX is right: {refused.sentence} Either "
+            "ptxas or the emulator is at fault; nothing is counted on SASS"
+        )
+        return Disagreement(is_wrong=True, sentence=sentence)
+    # What the order of atomics decides may be decided otherwise.
+    others = [
+        name
+        for name, digest in ptx.outputs.items()
+        if name not in ptx.varying and sass.outputs.get(name) != digest
+    ]
+    if not others or ptx.seed != sass.seed:
+        return None
+    sentence = (
+        f"its SASS writes other bits to {', '.join(others)} than its PTX, within the tolerance, as "
+        "where ptxas fuses operations, or where atomics meet in another order"
+    )
+    return Disagreement(is_wrong=False, sentence=sentence)
 
 
 def _found(finding: EmulatedFinding, others: int) -> str:

@@ -27,8 +27,8 @@ from kernelexp.model.text import quote, shorten, spelled
 from kernelexp.model.variant import Placed, Variant
 from kernelexp.project import layout, meaning, shape
 from kernelexp.project.faults import Fault
+from kernelexp.project.kernels import check_point
 from kernelexp.project.meaning import ProjectEntry, section_of
-from kernelexp.project.points import check_point
 from kernelexp.project.yamlfile import Document
 from kernelexp.project.yamlnodes import MAX_VALUES
 

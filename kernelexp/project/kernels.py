@@ -1,4 +1,5 @@
-"""The kernels of experiments.yaml as they are written: targets and axes, programs, gates."""
+"""The kernels of experiments.yaml as they are written: targets and axes, programs, gates; and which
+points their axes have."""
 
 from __future__ import annotations
 
@@ -6,14 +7,14 @@ import itertools
 import os
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
 from kernelexp.facts import condition, expectation, metrics
 from kernelexp.facts.arch import ARCHITECTURES
-from kernelexp.model.axes import spell
-from kernelexp.model.errors import suggest
+from kernelexp.model.axes import AxisValue, Point, spell
+from kernelexp.model.errors import join, suggest
 from kernelexp.model.experiment import (
     Axis,
     Gate,
@@ -28,7 +29,6 @@ from kernelexp.model.experiment import (
 from kernelexp.model.text import quote, shorten
 from kernelexp.project import layout
 from kernelexp.project.faults import Fault, KeyPath
-from kernelexp.project.points import check_point, contains, join_values, kind_of_value
 from kernelexp.project.yamlfile import Document
 
 
@@ -125,6 +125,50 @@ def _check_axis(axis: Axis) -> Iterator[str]:
         if any(spell(value) == spell(axis.default) for value in axis.values):
             default = f"{kind_of_value(axis.default)} {default}"
         yield f"the default, {default}, is not among the values {join_values(axis.values)}."
+
+
+def check_point(point: Point, axes: Mapping[str, Axis]) -> Iterator[tuple[str, str]]:
+    """Axis and complaint, for each axis or value of `point` that does not exist."""
+    for name, value in point.items():
+        if name not in axes:
+            none = ": the kernel has none; kernelexp adopt --axis makes one of a source's number"
+            yield name, f"unknown axis {quote(name)}{suggest(name, axes) if axes else none}."
+        elif not contains(axes[name].values, value):
+            yield name, _refuse(name, axes[name].values, value)
+
+
+def _refuse(axis: str, allowed: Sequence[AxisValue], value: AxisValue) -> str:
+    """The sentence on a value that an axis does not have."""
+    meant = next((axis_value for axis_value in allowed if spell(axis_value) == spell(value)), None)
+    if meant is not None:
+        wanted, given = kind_of_value(meant), kind_of_value(value)
+        return (
+            f"axis {quote(axis)} takes {wanted} {spell(meant)}, but this is {given}: "
+            f"write {'it in quotes' if isinstance(meant, str) else 'it without quotes'}."
+        )
+    words = [spell(axis_value) for axis_value in allowed]
+    # Numbers are not misspelt: 512 is nothing like 128.
+    spelled = spell(value)
+    hint = f"; known: {join(words)}" if spelled.isdigit() else suggest(spelled, words)
+    return f"axis {quote(axis)} has no value {quote(spelled)}{hint}."
+
+
+def kind_of_value(value: AxisValue) -> str:
+    if isinstance(value, str):
+        return "the text"
+    return "the value" if isinstance(value, bool) else "the number"
+
+
+def contains(values: Iterable[AxisValue], value: AxisValue) -> bool:
+    return any(same(axis_value, value) for axis_value in values)
+
+
+def same(a: AxisValue, b: AxisValue) -> bool:
+    return type(a) is type(b) and a == b  # true is not 1
+
+
+def join_values(values: Iterable[AxisValue]) -> str:
+    return join(spell(value) for value in values)
 
 
 def _check_program(kernel: Kernel) -> Iterator[tuple[KeyPath, str]]:

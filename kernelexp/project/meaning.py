@@ -19,7 +19,7 @@ from kernelexp.model.text import quote
 from kernelexp.project import kernels as checks
 from kernelexp.project import layout
 from kernelexp.project.faults import Fault, KeyPath
-from kernelexp.project.points import check_point, same
+from kernelexp.project.kernels import check_point, same
 from kernelexp.project.yamlfile import Document
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernelexp.judge.agreement import disagreement
+from kernelexp.judge.verdict import disagreement
 from kernelexp.model.arm import Arm, EmulatedEvidence, EmulatedFinding
 from kernelexp.model.measurement import ArrayResult
 

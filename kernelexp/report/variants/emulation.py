@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kernelexp.facts import widths
 from kernelexp.facts.counters import EXECUTED, PTX, SECTORS
-from kernelexp.judge import agreement
+from kernelexp.judge import verdict
 from kernelexp.judge.outputs import describe
 from kernelexp.model.arm import AccessWidths, Arm, EmulatedEvidence, EmulatedFinding, EmulatedLine
 from kernelexp.model.experiment import form_of
@@ -95,7 +95,7 @@ def _agreement(arm: Arm) -> tuple[str, Style]:
     assert arm.emulated_sass
     if why := arm.emulated_sass.unsupported:
         return f"counts are of PTX only, as the SASS can't be executed: {why.rstrip('.')}", "dim"
-    if disagreement := agreement.disagreement(arm):
+    if disagreement := verdict.disagreement(arm):
         return disagreement.sentence, "broken" if disagreement.is_wrong else "warn"
     return "PTX and SASS were both executed and give the same bits; counts are of the SASS", ""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from kernelexp.dossier.emulations import Emulation
 from kernelexp.dossier.full_counts import Full
 from kernelexp.facts.counters import PIPE, describe
-from kernelexp.judge import agreement
+from kernelexp.judge import verdict
 from kernelexp.logs.recounts import Recount, RecountedArm
 from kernelexp.model.arm import Arm
 from kernelexp.model.axes import as_argument
@@ -130,7 +130,7 @@ def recounted(results: Sequence[Recounted]) -> Iterator[Block]:
             yield paragraph(f"{name}, {arm}: left out. {why}", style="warn")
         for arm, taken in one.recount.arms.items():
             both = Arm(emulated=taken.emulated, emulated_sass=taken.emulated_sass)
-            if other := agreement.disagreement(both):
+            if other := verdict.disagreement(both):
                 yield paragraph(f"{name}, {arm}: {other.sentence}.", style="warn")
 
 

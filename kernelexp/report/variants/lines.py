@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from kernelexp.facts import widths
-from kernelexp.judge import agreement
+from kernelexp.judge import verdict
 from kernelexp.model.text import shorten
 from kernelexp.report.document.document import Block, Document, Listing, Span, paragraph, table
 from kernelexp.services.lines import costs, ranking
@@ -114,7 +114,7 @@ def _emulated(lines: Lines) -> Iterator[Block]:
     )
     if arm.emulated_sass and (why := arm.emulated_sass.unsupported):
         yield paragraph(f"SASS not executed: {why}", style="dim")
-    if disagreement := agreement.disagreement(arm):
+    if disagreement := verdict.disagreement(arm):
         yield paragraph(f"Emulated: {disagreement.sentence}.", style="warn")
     if lines.isa == "ptx" and (words := widths.summarize(arm.emulated)):
         yield paragraph(f"Emulated: {words}.", style="warn")
