@@ -37,6 +37,10 @@ def test_the_busiest_cta_has_whole_blocks():
     assert of_queries.tiles_per_cta == 11 * 32
 
 
+def test_fewer_blocks_than_ctas_are_shared():
+    assert FollowedLoad(ctas=132, tiles=16 * 49, blocks=16).tiles_per_cta == 6
+
+
 def test_a_large_grid_is_followed_as_far_as_it_must_be():
     size: Size = {"rows": 16_384, "columns": 8_192}
     chosen = followed.choose(size, grid(size), 3_168, grid)

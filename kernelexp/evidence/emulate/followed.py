@@ -29,8 +29,11 @@ class FollowedLoad(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tiles_per_cta(self) -> int:
-        """The tiles of those CTAs that have most: they have whole blocks."""
-        tiles_per_block = max(1, self.tiles // self.blocks) if self.blocks else 1
+        """The tiles of those CTAs that have most: whole blocks, but where there are fewer blocks
+        than CTAs, which then share them."""
+        tiles_per_block = 1
+        if self.blocks is not None and self.ctas <= self.blocks <= self.tiles:
+            tiles_per_block = self.tiles // self.blocks
         return -(-self.tiles // (tiles_per_block * self.ctas)) * tiles_per_block
 
     @property
