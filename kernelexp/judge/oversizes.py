@@ -70,7 +70,7 @@ def overall(results: Sequence[SizeResult], name: str, margin: float) -> Verdict:
     be trusted at one can't be trusted."""
     for result in results:
         own = result.verdicts[name]
-        if own.status not in _TIMED or own.reason in _DOUBTED:
+        if own.status not in verdict.TIMED or own.reason in _DOUBTED:
             sentence = f"Size {result.size}: {own.sentence}"
             return Verdict(status=own.status, reason=own.reason, sentence=sentence)
     effect = weighted(results, name)
@@ -82,7 +82,6 @@ def overall(results: Sequence[SizeResult], name: str, margin: float) -> Verdict:
     return msgspec.structs.replace(decided, sentence=sentence)
 
 
-_TIMED = (Status.IMPROVED, Status.REJECTED, Status.NEUTRAL, Status.INCONCLUSIVE)
 _DOUBTED = ("no_samples", "one_process", "placebo_differs", "placebo_wide")
 
 

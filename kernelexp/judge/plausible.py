@@ -10,7 +10,7 @@ from kernelexp.facts import chips
 from kernelexp.facts.chips import Chip
 from kernelexp.judge import executed
 from kernelexp.judge.statistics.stats import estimate, ratios
-from kernelexp.judge.verdict import spell_change, spell_interval
+from kernelexp.judge.verdict import TIMED, spell_change, spell_interval
 from kernelexp.model.arm import Arm, Status, Verdict
 from kernelexp.model.measurement import Measurement
 from kernelexp.model.record import Candidate, Record
@@ -20,12 +20,11 @@ _CLOCKS = 0.85
 """Of a floor at the datasheet's figures, the share that a card's higher clocks may reach."""
 COUNTED = 0.95
 """Of a floor by counted work, at the card's highest clock, the share that is still believed."""
-_TIMED = (Status.IMPROVED, Status.REJECTED, Status.NEUTRAL, Status.INCONCLUSIVE)
 
 
 def qualified(record: Record, name: str, candidate: Candidate, decided: Verdict) -> Verdict:
     """The verdict on a candidate of the record with what belongs to it."""
-    if decided.status in _TIMED and (why := _impossible(record, name)):
+    if decided.status in TIMED and (why := _impossible(record, name)):
         return Verdict(status=Status.INVALID, reason="faster_than_possible", sentence=why)
     if candidate.same_code:
         decided = _of_same_code(record, name, decided)

@@ -411,6 +411,14 @@ def exit_code(statuses: Set[Status]) -> int:
     return next((code for status, code in _CODES.items() if status in statuses), errors.OK)
 
 
+DECIDED = (Status.IMPROVED, Status.REJECTED, Status.NEUTRAL)
+"""Verdicts that an interval reached against the margin."""
+
+
+TIMED = (*DECIDED, Status.INCONCLUSIVE)
+"""Verdicts on a candidate whose time was judged."""
+
+
 SILENT = (Status.UNMEASURED, Status.INCONCLUSIVE, Status.INVALID)
 """Verdicts that say nothing of time or correctness."""
 

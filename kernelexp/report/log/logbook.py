@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from kernelexp.dossier import expected
 from kernelexp.dossier.standing import Standing, Standings
 from kernelexp.judge import consistency
+from kernelexp.judge.verdict import DECIDED
 from kernelexp.model.arm import Arm, Status
 from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Record, is_of
@@ -268,9 +269,6 @@ def verdict(standing: Standing) -> Cell:
     return Span(CHANGED, "warn") if standing.changed else status(standing.verdict.status)
 
 
-_DECIDED = (Status.IMPROVED, Status.REJECTED, Status.NEUTRAL)
-
-
 def by_card(entry: Standings, records: Sequence[Record]) -> dict[str, str]:
     """The latest verdicts on each GPU of the candidates for which they differ, by the candidate, at
     the size of its standing record: "REJECTED on NVIDIA H100 (2026-11-26); IMPROVED on ...".
@@ -296,7 +294,7 @@ def of_cards(standing: Standing, records: Sequence[Record]) -> list[str]:
             continue
         for candidate in alike:
             status = (candidate.over_sizes or candidate.verdict).status
-            is_new = status in _DECIDED and record.device not in verdicts
+            is_new = status in DECIDED and record.device not in verdicts
             differs = any(status != known for known, _ in verdicts.values())
             if is_new and differs and any(consistency.doubts(record, candidate)):
                 continue

@@ -13,7 +13,7 @@ from kernelexp.dossier.session import Session
 from kernelexp.evidence.measure.measured import Measuring
 from kernelexp.facts import metrics
 from kernelexp.facts.metrics import Value
-from kernelexp.judge.verdict import WRONG
+from kernelexp.judge.verdict import DECIDED, WRONG
 from kernelexp.model.arm import Arm, Status
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.model.text import quote
@@ -271,6 +271,6 @@ class _ByTime:
         status, sentence = verdict.status, verdict.sentence
         if revision.commit == self._bad.commit:
             self._wanted = status if status in (Status.REJECTED, Status.IMPROVED) else None
-        if status not in (Status.REJECTED, Status.IMPROVED, Status.NEUTRAL):
+        if status not in DECIDED:
             return "skipped", f"{status}: {sentence}"
         return ("bad" if status is self._wanted else "good"), sentence

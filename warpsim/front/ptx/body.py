@@ -18,9 +18,9 @@ from warpsim.front.ptx.syntax import (
     Not,
     Operand,
     Pair,
-    Part,
     Register,
     SpecialName,
+    SubRegister,
     Symbol,
     Vector,
 )
@@ -303,7 +303,7 @@ class Body:
 
     def operand_name(
         self, name: str, scope: _Scope
-    ) -> Register | SpecialName | Symbol | Immediate | Part:
+    ) -> Register | SpecialName | Symbol | Immediate | SubRegister:
         if name in scope.known:
             return scope.known[name]
         unique = scope.register(name)
@@ -319,7 +319,7 @@ class Body:
         if re.fullmatch(r"[bh][0-7]+", which) and scope.register(stem) is not None:
             whole = self.operand_name(stem, scope)
             assert isinstance(whole, Register)
-            return Part(whole, which)
+            return SubRegister(whole, which)
         if name.startswith("%"):
             raise self.p.fault(f"register {name!r} is not declared")
         return Symbol(scope.variable(name))

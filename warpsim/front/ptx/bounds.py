@@ -17,9 +17,9 @@ from warpsim.front.ptx.syntax import (
     Not,
     Operand,
     Pair,
-    Part,
     Register,
     SpecialName,
+    SubRegister,
     Vector,
 )
 
@@ -99,7 +99,7 @@ def _rule(ins: Instruction) -> tuple[list[str], list[str], int, bool] | None:
 def _registers(operand: Operand) -> Iterator[str]:
     if isinstance(operand, Register):
         yield operand.name
-    elif isinstance(operand, Part):
+    elif isinstance(operand, SubRegister):
         yield operand.register.name
     elif isinstance(operand, Vector):
         for item in operand.items:

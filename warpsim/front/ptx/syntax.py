@@ -50,7 +50,7 @@ class Pair(msgspec.Struct, frozen=True):
     second: Operand
 
 
-class Part(msgspec.Struct, frozen=True):
+class SubRegister(msgspec.Struct, frozen=True):
     """%r1.b2, %r1.h0: a part of a register, in scalar video instructions."""
 
     register: Register
@@ -74,7 +74,7 @@ class Address(msgspec.Struct, frozen=True):
 LISTING = "PTX"
 
 Operand: TypeAlias = (
-    Register | SpecialName | Immediate | Symbol | Vector | Pair | Not | Part | Address | None
+    Register | SpecialName | Immediate | Symbol | Vector | Pair | Not | SubRegister | Address | None
 )
 """None is the sink `_`."""
 

@@ -126,7 +126,7 @@ def _solution(content: dict[str, Any]) -> Solution:
     )
 
 
-class _Opened:
+class _FlashInferProblem:
     def __init__(self, run: Any, definition: dict[str, Any], root: Path) -> None:
         self._run, self._definition, self._root = run, definition, root
         self.errors = compare.Errors()
@@ -208,7 +208,7 @@ def _random(shape: list[int], dtype: str) -> Any:
 
 def open_problem(task: Task, folder: Path) -> TaskProblem:
     run = importing.module(folder / FILE, ("run",)).run
-    return _Opened(run, task.options["definition"], Path(task.options["root"]))
+    return _FlashInferProblem(run, task.options["definition"], Path(task.options["root"]))
 
 
 def open_solution(task: Task, folder: Path, prepared: Values) -> Call:

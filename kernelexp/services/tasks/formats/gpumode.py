@@ -88,7 +88,7 @@ def _files(folder: Path, content: dict[str, Any]) -> dict[str, str]:
     return files
 
 
-class _Opened:
+class _GpuModeProblem:
     def __init__(self, module: Any) -> None:
         self._module = module
         self.errors = compare.Errors()
@@ -118,7 +118,7 @@ class _Opened:
 
 def open_problem(task: Task, folder: Path) -> TaskProblem:
     needed = ("generate_input", "check_implementation")
-    return _Opened(importing.module(folder / REFERENCE, needed))
+    return _GpuModeProblem(importing.module(folder / REFERENCE, needed))
 
 
 def open_solution(task: Task, folder: Path, prepared: Values) -> Call:

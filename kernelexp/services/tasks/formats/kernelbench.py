@@ -110,7 +110,7 @@ def _same_sizes(text: str, reduced: dict[str, tuple[int, int]]) -> str:
     return text
 
 
-class _Opened:
+class _KernelBenchProblem:
     def __init__(self, module: Any) -> None:
         self._module = module
         self._seed = 0
@@ -149,7 +149,7 @@ class _Opened:
 
 
 def open_problem(task: Task, folder: Path) -> TaskProblem:
-    return _Opened(importing.module(folder / FILE, ("Model", "get_inputs")))
+    return _KernelBenchProblem(importing.module(folder / FILE, ("Model", "get_inputs")))
 
 
 def open_solution(task: Task, folder: Path, prepared: Values) -> Call:

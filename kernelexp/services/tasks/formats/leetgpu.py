@@ -119,7 +119,7 @@ def _dtype(value: _Lazy, place: int, default: str = "float32") -> Any:
     return getattr(torch, result) if isinstance(result, str) else result
 
 
-class _Opened:
+class _LeetGpuProblem:
     def __init__(self, challenge: Any, elements: int) -> None:
         self._challenge = challenge
         self._elements = elements
@@ -160,7 +160,7 @@ def _largest(test: Values) -> int:
 def open_problem(task: Task, folder: Path) -> TaskProblem:
     _provide_base()
     challenge = importing.module(folder / FILE, ("Challenge",)).Challenge()
-    return _Opened(challenge, int(task.options["elements"]))
+    return _LeetGpuProblem(challenge, int(task.options["elements"]))
 
 
 def open_solution(task: Task, folder: Path, prepared: Values) -> Call:

@@ -165,7 +165,7 @@ class _Gpu:
             self._driver.cuMemFree_v2(address)
 
 
-class _Place:
+class _DeviceBytes:
     """An object that torch takes for an array of bytes."""
 
     def __init__(self, address: int, size: int) -> None:
@@ -180,4 +180,4 @@ class _Place:
 def _tensor(address: int, size: int) -> Any:
     import torch
 
-    return torch.as_tensor(_Place(address, size), device="cuda")
+    return torch.as_tensor(_DeviceBytes(address, size), device="cuda")
