@@ -81,54 +81,43 @@ def _summary(program: ProgramCaptures) -> str:
 
 def render_replays(results: Sequence[Replay]) -> Iterator[Block]:
     for result in results:
-        yield from _replayed(result)
+        where = "on the GPU" if result.where == "gpu" else "emulated"
+        verdict = Span("same bytes", "good") if result.same else Span("other bytes", "bad")
+        of = f"{result.changed} of {result.regions} allocations change"
+        yield paragraph(f"{result.folder}: {where}: ", verdict, f" ({of})")
+        for words in (*_remarks(result), *result.findings, _times(result), *_conditions(result)):
+            if words:
+                yield paragraph(words, indent=2)
 
 
-def _replayed(result: Replay) -> Iterator[Block]:
-    where = "on the GPU" if result.where == "gpu" else "emulated"
-    verdict = Span("same bytes", "good") if result.same else Span("other bytes", "bad")
-    of = f"{result.changed} of {result.regions} allocations change"
-    yield paragraph(f"{result.folder}: {where}: ", verdict, f" ({of})")
+def _remarks(result: Replay) -> Iterator[str]:
+    """Yields the differences, and the reasons why a comparison says little."""
     for item in result.differences:
-        yield paragraph(
+        yield (
             f"allocation {item.region} ({item.address:#x}): {item.bytes:,} of {item.size:,} bytes "
-            f"differ, the first at {item.first:,}{_rounded(item)}",
-            indent=2,
+            f"differ, the first at {item.first:,}{_rounded(item)}"
         )
     if not result.changed:
-        yield paragraph(
-            "the program's launch changed nothing, as after one like it: an earlier one says more",
-            indent=2,
+        yield (
+            "the program's launch changed nothing, as after one like it: an earlier one says more"
         )
     if result.unsure:
-        yield paragraph(
-            "several modules of the program have a kernel of this name: this may be another's",
-            indent=2,
-        )
+        yield "several modules of the program have a kernel of this name: this may be another's"
     if not result.repeatable:
-        yield paragraph("its launches here do not leave the same bytes each time", indent=2)
-    for finding in result.findings:
-        yield paragraph(finding, indent=2)
-    if times := _times(result):
-        yield paragraph(times, indent=2)
-    yield from _conditions(result)
+        yield "its launches here do not leave the same bytes each time"
 
 
-def _conditions(result: Replay) -> Iterator[Block]:
+def _conditions(result: Replay) -> Iterator[str]:
     """Yields caveats on comparing the times with the program's."""
     if result.where == "emulator":
         return
     if not result.row_same:
-        yield paragraph(
-            "launches in a row leave other bytes: each has other data than the program's launch",
-            indent=2,
-        )
+        yield "launches in a row leave other bytes: each has other data than the program's launch"
     if result.previous and result.previous != result.symbol and not result.after:
         before = result.launch - 1
-        yield paragraph(
+        yield (
             f"in the program it comes after {_short(result.previous)}: capture that too "
-            f"(--launches {before}-{result.launch}), and replay with --after to have its L2 state",
-            indent=2,
+            f"(--launches {before}-{result.launch}), and replay with --after to have its L2 state"
         )
 
 

@@ -41,11 +41,10 @@ class Differing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """The differences between two records, and the arms that were compared."""
+    """The differences between two records, and the figures that differ in each pair of arms."""
 
     differing: Differing
-    arms: tuple[tuple[Arm, Arm], ...]
-    """In the order of those that differ."""
+    figures: tuple[Sequence[differences.Difference], ...]
 
 
 def compare(root: Path, one: Record, other: Record) -> RecordDifference:
@@ -63,16 +62,15 @@ def compare(root: Path, one: Record, other: Record) -> RecordDifference:
         "judged by": _judged(one, other),
         "margin": (f"{one.margin:g}", f"{other.margin:g}"),
     }
+    different = tuple(_differences(first, second) for _, first, second in pairs)
     differing = Differing(
         runs=(one.run, other.run),
         facts={name: values for name, values in facts.items() if values[0] != values[1]},
         files=dict(_files(root, one, other)),
-        arms=tuple(_arms(name, first, second) for name, first, second in pairs),
+        arms=tuple(_arms(*pair, own) for pair, own in zip(pairs, different, strict=True)),
         unpaired=unpaired,
     )
-    return RecordDifference(
-        differing=differing, arms=tuple((first, second) for _, first, second in pairs)
-    )
+    return RecordDifference(differing=differing, figures=different)
 
 
 def _pair(one: Record, other: Record) -> tuple[list[tuple[str, Arm, Arm]], tuple[str, ...]]:
@@ -100,7 +98,9 @@ def differs(one: Arm, other: Arm, axis: str) -> bool:
     return not (one.published or other.published)
 
 
-def _arms(name: str, one: Arm, other: Arm) -> DifferingArm:
+def _arms(
+    name: str, one: Arm, other: Arm, different: Sequence[differences.Difference]
+) -> DifferingArm:
     axes = {
         axis: (one.axes.get(axis), other.axes.get(axis))
         for axis in {**one.axes, **other.axes}
@@ -110,10 +110,7 @@ def _arms(name: str, one: Arm, other: Arm) -> DifferingArm:
         name=name,
         axes=axes,
         flags=(" ".join(one.flags), " ".join(other.flags)) if one.flags != other.flags else None,
-        figures={
-            difference.metric.name: (difference.before, difference.after)
-            for difference in _differences(one, other)
-        },
+        figures={own.metric.name: (own.before, own.after) for own in different},
     )
 
 
@@ -170,8 +167,18 @@ def render(compared: RecordDifference) -> Iterator[Block]:
             rows.append((f"{arm.name}: flags", *arm.flags))
     if rows:
         yield table(("", one, other), rows)
-    for arm, pair in zip(difference.arms, compared.arms, strict=True):
-        yield from _figures(arm.name, *pair)
+    for arm, different in zip(difference.arms, compared.figures, strict=True):
+        figures_rows = [
+            (
+                own.metric.label.strip(),
+                figures.value(own.before),
+                figures.value(own.after),
+                figures.relative(own),
+            )
+            for own in different
+        ]
+        if figures_rows:
+            yield table((arm.name, "before", "after", "change"), figures_rows, numbers=(1, 2, 3))
     for name in difference.unpaired:
         yield paragraph(f"only in {name}")
     for name, diff in difference.files.items():
@@ -180,20 +187,6 @@ def render(compared: RecordDifference) -> Iterator[Block]:
     differing = any(arm.figures for arm in difference.arms)
     if not (rows or difference.files or difference.unpaired or differing):
         yield paragraph("The same variants from the same files, with the same figures.")
-
-
-def _figures(name: str, one: Arm, other: Arm) -> Iterator[Block]:
-    rows = [
-        (
-            difference.metric.label.strip(),
-            figures.value(difference.before),
-            figures.value(difference.after),
-            figures.relative(difference),
-        )
-        for difference in _differences(one, other)
-    ]
-    if rows:
-        yield table((name, "before", "after", "change"), rows, numbers=(1, 2, 3))
 
 
 def _differences(one: Arm, other: Arm) -> Sequence[differences.Difference]:

@@ -148,18 +148,14 @@ def experiment(
     for label, words in logbook.by_card(standings, records).items():
         yield paragraph(f"{label}: {words}.", style="warn")
     changes = "\n".join(f"- {change}" for change in written.changes)
-    reasons = dict.fromkeys(
-        filter(
-            None, (written.why.strip(), *(d.why for c in standings.candidates for d in c.decisions))
-        )
-    )
+    reasons = (written.why.strip(), *(d.why for c in standings.candidates for d in c.decisions))
     texts = (
         ("kernel", f"{written.kernel}@{written.arch}"),
         ("baseline", spell_point(written.baseline)),
         ("size" if written.size else "sizes", ", ".join(written.timed_sizes)),
         ("hypothesis", written.hypothesis.strip()),
         ("changes", changes),
-        ("why", "\n".join(reasons)),
+        ("why", "\n".join(dict.fromkeys(filter(None, reasons)))),
         ("decision", written.decision),
         ("decided", "\n".join(logbook.decided(standings))),
         ("notes", written.notes),
