@@ -14,6 +14,7 @@ from site_project import Reader, build, copy, hostile
 from support import ROOT, Kx, edit
 
 from kernelexp import project
+from kernelexp.judge import consistency
 from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.record import SizeResult
@@ -199,6 +200,26 @@ def test_sizes_are_named_in_the_order_in_which_they_were_timed(tmp_path: Path) -
     path.write_text(records.encode(msgspec.structs.replace(record, sizes=timed)))
     text = Reader((build(root, tmp_path / "out") / "experiments/T1.html").read_text()).text
     assert "Timed at sizes columns=33, columns=1001, columns=16001." in text
+
+
+def test_a_sweep_of_several_sizes_says_that_its_record_was_edited(tmp_path: Path) -> None:
+    root = copy(tmp_path, "T1", "sweep-transpose")
+    path = records.find(root, "sweep-transpose", measured=True)
+    record = records.read_file(path)
+    verdicts = dict.fromkeys(record.names[1:], record.candidates[0].verdict)
+    size = SizeResult(
+        run=record.run,
+        size="full",
+        parameters={},
+        weight=1.0,
+        baseline_us=None,
+        effects=(),
+        verdicts=verdicts,
+    )
+    text = records.encode(msgspec.structs.replace(record, sizes=(size, size)))
+    path.write_text(text.replace(record.title, f"{record.title} "))
+    page = build(root, tmp_path / "out") / f"sweeps/{record.run}.html"
+    assert consistency.EDIT.rstrip(".") in Reader(page.read_text()).text
 
 
 def test_words_of_people_and_records_run_nothing(tmp_path: Path) -> None:

@@ -54,8 +54,9 @@ def planned(
     count = 1 + len(grid.candidates)
     words = f"{count - len(refused)} of {count} variants, compared with"
     at = f", at each of the sizes {', '.join(timed)}" if len(timed) > 1 else ""
-    yield paragraph(f"{words} {spell_point(_own(grid.baseline.axes, grid.swept))}{at}.")
-    variants = [spell_point(_own(candidate.axes, grid.swept)) for candidate in grid.candidates]
+    points = [_own(variant.axes, grid.swept) for variant in (grid.baseline, *grid.candidates)]
+    base, *variants = map(spell_point, points)
+    yield paragraph(f"{words} {base}{at}.")
     buildable = [label for label in variants if label not in refused]
     if buildable:
         shown = buildable[:_PLANNED_SHOWN]
@@ -63,7 +64,6 @@ def planned(
         yield table(("row", "variant"), rows, numbers=(0,))
         if more := len(buildable) - len(shown):
             yield paragraph(f"And {more:,} more: --json lists all.", style="dim")
-    points = [_own(variant.axes, grid.swept) for variant in (grid.baseline, *grid.candidates)]
     yield from _grouped(refused, points)
     yield paragraph(
         f"Timing takes about {timing.seconds:.0f} s on a GPU{' for all' if at else ''}: run "
@@ -83,7 +83,7 @@ def render(
 ) -> Iterator[Block]:
     """The page of a sweep's record; `by` are the axes to map: the swept ones if they are two.
 
-    Without `maps` nothing is drawn, where the page has maps and charts of its own.
+    `maps` is false for pages that have maps, charts and the results by size of their own.
     """
     examined = sweeps.examine(record)
     yield Heading(tuning.heading(record))
@@ -92,7 +92,8 @@ def render(
     if record.tuning:
         best = _label(record, record.names[examined.ranking[0]])
         yield from tuning.summary(record, examined, record.tuning, best)
-    yield from sizes.render(record, charts=maps)
+    if maps:
+        yield from sizes.render(record)
     yield from _race(record, examined.race)
     yield _ranking(record, examined)
     if shared := _shared(record):

@@ -296,14 +296,12 @@ class ProjectSite:
     def _sweep(self, run: str) -> bytes:
         record = self._sweeps[run]
         document = list(sweep_report.render(record, maps=False))[1:]
-        own = list(sizes_report.render(record, charts=False))
-        document = document[len(own) :]
         first = next((n for n, block in enumerate(document) if isinstance(block, Table)), 0)
         return self._page(
             "sweep.html",
             tuning.heading(record),
             record=record,
-            by_size=own,
+            by_size=list(sizes_report.render(record, charts=False)),
             plots=sizes.plots(record),
             lead=document[:first],
             changed=standing.of_sweep(self._project, record, self.tree),

@@ -47,7 +47,7 @@ def render(
         figure, pieces = ranking.rank(lines, by, role)
         total = costs.add(piece.costs for piece in lines.pieces)
         yield from _roles(lines, total)
-        yield from _ranking(lines, figure, pieces, top, role, sass, markdown)
+        yield from _ranking(lines, figure, pieces, total, top, role, sass, markdown)
         yield from _hints(lines)
 
 
@@ -55,6 +55,7 @@ def _ranking(
     lines: Lines,
     figure: CostFigure,
     pieces: Sequence[Piece],
+    total: Costs,
     top: int,
     role: str | None,
     sass: bool,
@@ -64,14 +65,14 @@ def _ranking(
     if not pieces:
         yield paragraph(f"No line{whose} has {figure.name} ({figure.how(lines.isa)}).")
         return
-    total = costs.add(piece.costs for piece in lines.pieces)
     shown = pieces[: top or None]
     yield paragraph(
         f"{len(shown)} of {len(pieces)} line{'s' * (len(pieces) > 1)}{whose}, by {figure.name} "
         f"({figure.how(lines.isa)}); {_compact(figure.read(total))} in all"
         f"{' roles' if role else ''}."
     )
-    columns = _columns(lines, figure)
+    others = (other for other in FIGURES.values() if other.name != figure.name)
+    columns = [other for other in others if other.read(total)]
     if markdown:
         yield _table(lines, shown, figure, columns, total)
         if sass:
@@ -163,12 +164,6 @@ def _roles(lines: Lines, total: Costs) -> Iterator[Block]:
 
 
 # ---- lines ---------------------------------------------------------------------------------------
-
-
-def _columns(lines: Lines, figure: CostFigure) -> list[CostFigure]:
-    """The other figures that some line has, in the table's order."""
-    total = costs.add(piece.costs for piece in lines.pieces)
-    return [other for other in FIGURES.values() if other.name != figure.name and other.read(total)]
 
 
 def _where(piece: Piece) -> str:
