@@ -785,28 +785,6 @@ template <int OP> static void accepted_by(const char* of, char* p) {
     for (size_t k : {1, 2, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64}) if (k <= all.size()) say(std::string("accepted_") + of + "_ways" + std::to_string(ways) + "_warps" + std::to_string(warps) + "_" + std::to_string(k), all[k - 1], "cycles until so many have issued in a sub-core");
   }
 }
-// A barrier behind eight LDS of so many wavefronts by each warp: when it is passed, and when they are read.
-__global__ void behind(unsigned* out, int ways, unsigned zero) {
-  extern __shared__ unsigned s[]; unsigned v[8], after = 0, read = 0, sum = 0, lane = threadIdx.x % 32;
-  for (int i = threadIdx.x; i < 8192; i += blockDim.x) s[i] = 0;
-  const unsigned at = smem(s) + (lane % ways * 32 + lane / ways) * 4;
-  for (int repeat = 0; repeat < 3; ++repeat) {
-    __syncthreads(); unsigned first = tick();
-#pragma unroll
-    for (int k = 0; k < 8; ++k) asm volatile("ld.volatile.shared.u32 %0,[%1];" : "=r"(v[k]) : "r"(at + 4 * k) : "memory");
-    asm volatile("bar.sync 0;" ::: "memory"); after = tick() - first;
-    for (int k = 0; k < 8; ++k) sum += v[k];
-    asm volatile("" :: "r"(sum) : "memory"); read = tick() - first;
-  }
-  if (sum == 0x12345679) out[9] = sum;
-  if (!threadIdx.x) { out[0] = after; out[1] = read; }
-}
-static void barriers_behind() {
-  for (int ways : {1, 8, 32}) for (int warps : {1, 4, 8}) {
-    cycles_of(behind, 1, warps * 32, 32768, ways, 0u); unsigned r[2]; CHECK(cudaMemcpy(r, out, 8, cudaMemcpyDeviceToHost));
-    std::string n = "behind_lds_ways" + std::to_string(ways) + "_warps" + std::to_string(warps); say(n + "_barrier", r[0], "cycles"); say(n + "_read", r[1], "cycles");
-  }
-}
 // Eight conditions per turn that lanes below `limit` meet, around code that is not predicated: BSSY, a branch, BSYNC.
 __global__ void __launch_bounds__(1024) conditions(unsigned* out, int turns, unsigned limit) {
   unsigned x = threadIdx.x % 32, best = ~0u;
@@ -987,7 +965,7 @@ int main() {
     say("own_rows4_warps" + std::to_string(warps), 1e3 * ms_of(own_rows<4>, sms, 32 * warps, 0, (const uint32_t*)big, 2048), "us for 2048 loads of each lane, 4 at once");
   }
   atomics_of<kAdd>("red_add", big); atomics_of<kAddF>("red_addf", big); atomics_of<kAddF64>("red_addf64", big); atomics_of<kCas>("atom_cas", big);
-  barriers_behind(); branches();
+  branches();
   char* to = big + 3 * GIB + GIB / 2;
   mixture<4, 0>(big, to); mixture<4, 1>(big, to); mixture<4, 2>(big, to); mixture<3, 2>(big, to); mixture<4, 4>(big, to); mixture<2, 4>(big, to); mixture<0, 4>(big, to);
   queues_before_l1(big); global_beside_wgmma(big);
