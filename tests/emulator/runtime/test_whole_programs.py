@@ -357,8 +357,6 @@ def test_a_kernel_whose_address_a_variable_holds_is_refused_by_its_relocation(
         "int main() { float* x; cudaMalloc(&x, 4); use<<<1, 1>>>(x);\n"
         "  return cudaDeviceSynchronize(); }\n"
     )
-    with tempfile.TemporaryFile() as output:
-        executed = execution.execute(
-            ExecRequest(sources=(source,)), tools, ROOT, output=output.fileno()
-        )
+    request = ExecRequest(argv=(str(kept.program([source], tools)),))
+    executed = execution.execute(request, tools, ROOT)
     assert ".nv.global.init has a relocation of kind" in executed.refused
