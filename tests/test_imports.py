@@ -19,6 +19,9 @@ HEAVY = (
     "elftools",
     "yaml",
     "msgspec",
+    "kernelexp.evidence.emulate.emulation_worker",
+    "kernelexp.evidence.measure.measure",
+    "kernelexp.dossier.full_counts",
 )
 
 
@@ -48,6 +51,11 @@ def test_the_command_line_itself_loads_nothing_heavy() -> None:
 )
 def test_the_log_and_a_run_of_kept_evidence_load_neither_torch_nor_numpy(module: str) -> None:
     assert not loaded_after(f"import kernelexp.{module}") & {"torch", "numpy", "jsonschema"}
+
+
+def test_a_run_loads_what_executes_and_measures_only_where_it_does() -> None:
+    loaded = loaded_after("import kernelexp.services.run.runner")
+    assert not {name for name in loaded if name.startswith("kernelexp.")}
 
 
 def test_an_interrupt_while_modules_are_imported_is_no_traceback(tmp_path: Path) -> None:
