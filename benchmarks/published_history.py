@@ -12,8 +12,9 @@ from __future__ import annotations
 import itertools
 import statistics
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -69,6 +70,11 @@ def _record(name: str) -> Record:
     return records.read_file(ROOT / "logs" / "runs" / name / "published.json")
 
 
+def published(name: str) -> float | None:
+    """The time of a step, or of the first candidate of an experiment."""
+    return milliseconds(_record(name).candidates[0].arm.published)
+
+
 def milliseconds(result: PublishedResult | None) -> float | None:
     """The middle of a range; of a rate, the time that it takes."""
     if result is None or (result.time_ms is None and result.tflops is None):
@@ -86,42 +92,43 @@ def model(
     return dict(zip(named, times, strict=True))
 
 
-def row(
-    project: Project, step: PublishedStep, times: Mapping[str, ModelledTime | KernelexpError]
-) -> tuple[str, bool | None, list[float]]:
+class ComparedStep(NamedTuple):
+    """A step beside the one before it: milliseconds of both, published and modelled."""
+
+    name: str
+    published: tuple[float | None, float | None]
+    modelled: tuple[float | str, float | str]
+    """Or why there is none."""
+
+
+def row(step: ComparedStep) -> tuple[str, bool | None, list[float]]:
     """A line; whether the sign is right, where it should be; relative errors of both times."""
-    results = [times[project.label(variant)] for variant in step.variants]
-    refused = next((x for x in results if not isinstance(x, ModelledTime)), None)
+    refused = next((x for x in step.modelled if isinstance(x, str)), None)
     if refused is not None:
         return f"{step.name:10} {refused}", None, []
-    modelled = [x.microseconds / 1e3 for x in results if isinstance(x, ModelledTime)]
+    modelled = [x for x in step.modelled if isinstance(x, float)]
     change = modelled[1] / modelled[0] - 1
     before, after = step.published
-    errors = [
-        own / stated - 1 for own, stated in zip(modelled, step.published, strict=True) if stated
-    ]
+    errors = [own / known - 1 for own, known in zip(modelled, step.published, strict=True) if known]
     spelled = [f"{x:.3f}" if x else "-" for x in (*step.published, *modelled)]
     line = f"{step.name:10} {spelled[0]:>6} {spelled[1]:>6} {spelled[2]:>6} {spelled[3]:>6}"
     off = " ".join(f"{error:+7.1%}" for error in errors)
     if before is None or after is None:
         return f"{line} {'':>8} {change:+8.1%} {'':9} {off}", None, errors
-    published = after / before - 1
-    if abs(published) < APART:
-        return f"{line} {published:+8.1%} {change:+8.1%} {'near':9} {off}", None, errors
-    right = published * change > 0
+    stated = after / before - 1
+    if abs(stated) < APART:
+        return f"{line} {stated:+8.1%} {change:+8.1%} {'near':9} {off}", None, errors
+    right = stated * change > 0
     word = "right" if right else "wrong"
-    return f"{line} {published:+8.1%} {change:+8.1%} {word:9} {off}", right, errors
+    return f"{line} {stated:+8.1%} {change:+8.1%} {word:9} {off}", right, errors
 
 
-def report(
-    chosen: Sequence[PublishedStep], times: Mapping[str, ModelledTime | KernelexpError]
-) -> None:
+def compare(chosen: Iterable[ComparedStep]) -> None:
     """Prints the steps, and how far off their modelled times are."""
     print(f"{'step':10} {'published ms':>13} {'modelled ms':>13} {'published':>8} {'modelled':>8}")
     signs, errors = [], []
-    project = load(ROOT)
     for step in chosen:
-        line, right, off = row(project, step, times)
+        line, right, off = row(step)
         print(line)
         signs += [] if right is None else [right]
         errors += off[-1:]
@@ -131,6 +138,23 @@ def report(
         print(
             f"times of candidates: {mean:.1%} off on average, bias {statistics.mean(errors):+.1%}"
         )
+
+
+def report(
+    chosen: Sequence[PublishedStep], times: Mapping[str, ModelledTime | KernelexpError]
+) -> None:
+    """Compares steps whose variants were modelled, by label."""
+    project = load(ROOT)
+
+    def spelled(variant: Variant) -> float | str:
+        result = times[project.label(variant)]
+        return result.microseconds / 1e3 if isinstance(result, ModelledTime) else str(result)
+
+    compare(
+        ComparedStep(step.name, step.published, (spelled(first), spelled(second)))
+        for step in chosen
+        for first, second in [step.variants]
+    )
 
 
 def main() -> None:
