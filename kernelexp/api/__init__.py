@@ -1,8 +1,11 @@
-"""The Python API: a few functions that do what commands do, and give what they print as values.
+"""The Python API: functions that do what the commands do, and return as values what they print.
 
-Each takes the project that load() gives, names things as the command line does, and returns the
+Each takes the project that load() returns, names things as the command line does, and returns the
 structs that `--json` encodes (docs/api.md). A mistake of the caller's, of the project's or of the
 machine is a KernelexpError; a kernel's own failure is a verdict.
+
+`service/` offers evaluations over HTTP, mcp_server.py offers tools to agents. Imports report and
+what lies below it.
 """
 
 from __future__ import annotations

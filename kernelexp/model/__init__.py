@@ -1,4 +1,5 @@
-"""Plain types that everything else speaks of: variants, experiments, arms, measurements, errors.
+"""Plain types that all rooms share: variants, experiments, arms, measurements, errors.
 
-Frozen structs and functions of text alone. Imports no other room; types of launches are of warpsim.
+Frozen structs, and functions of text alone. Imports no other room; the types of launches come from
+warpsim.
 """

@@ -6,9 +6,11 @@
     variants/<kernel>/           problem.py and sources of a kernel
     logs/decisions/              what is accepted: the baseline of experiments that name none
 
-Experiments that have files of their own follow those of experiments.yaml, F2 before F10; steps by
-their number, and by name where two have the same. So branches that add experiments or steps merge
-without a conflict. Whatever other files are in the two folders does not matter.
+Experiments with files of their own follow those of experiments.yaml, F2 before F10; steps follow
+each other by number, then by name. So branches that add experiments or steps merge without a
+conflict. Files of other kinds are ignored.
+
+Imports logs, system, facts and model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 """Services behind the commands, without the command line: a module or a folder per command.
 
-Takes plain values, returns a struct. Imports dossier and what lies below it.
+Each takes plain values and returns a struct, which report renders. Imports dossier and what lies
+below it.
 """

@@ -1,6 +1,6 @@
-"""Compiled loops of the emulator, for a process that was given the library that they make.
+"""The emulator's inner loops in C++, for a process that was given the library compiled from them.
 
-They only make things fast: where there is no library, or a function declines, Python computes the
+They only make it faster: where there is no library, or a function declines, Python computes the
 same bits, findings and counters. Their sources are the .cpp files beside this one.
 """
 

@@ -1,1 +1,1 @@
-"""The emulated machine: memories, barriers, asynchronous engines, warps. It checks and counts."""
+"""The emulated machine: memories, barriers, asynchronous engines, warps, checks, counters."""

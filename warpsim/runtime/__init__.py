@@ -1,1 +1,2 @@
-"""CUDA programs as a whole: they load cudart/, and the rest executes their launches."""
+"""Whole CUDA programs: they are linked with the libraries in cudart/ and its siblings; the modules
+here execute their launches."""

@@ -1,1 +1,1 @@
-"""Evaluations over HTTP: accepted into a queue, done by workers, and kept by what was evaluated."""
+"""Evaluations over HTTP: accepted into a queue, done by workers, and cached by their content."""

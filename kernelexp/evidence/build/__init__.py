@@ -1,7 +1,8 @@
-"""Variants to PTX, cubin and SASS, each built once for its identity.
+"""Builds variants to PTX, cubin and SASS, each once per identity.
 
-The identity is a hash of all that a build is made from: compiler, arguments, environment, and every
-file that the compiler says it read. It is the same in another folder and on another machine.
+The identity is a hash of everything that a build depends on: compiler, arguments, environment, and
+every file that the compiler reports reading. It is the same in another folder and on another
+machine.
 """
 
 from kernelexp.evidence.build import alike

@@ -1,7 +1,7 @@
-"""The workers of a Dask scheduler as the place where work is done.
+"""Work on other machines, by the workers of a Dask scheduler.
 
-`client` sends tasks and takes results home, `worker` runs them, `messages` are what both speak,
-`sources` are the project's files on their way.
+`client` sends tasks and fetches results, `worker` runs them, `messages` are the types that the two
+exchange, and `sources` transfers the project's files.
 """
 
 from kernelexp.evidence.cluster.client import Cluster, connect

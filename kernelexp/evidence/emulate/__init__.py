@@ -1,1 +1,1 @@
-"""A variant executed on the CPU by warpsim: results, findings, counters, kept by content."""
+"""Variants executed on the CPU by warpsim: results, findings, counters, cached by content."""

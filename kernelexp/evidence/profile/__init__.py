@@ -1,1 +1,1 @@
-"""Profiles: ncu's pages to profiled evidence, from a launch on this machine or from files."""
+"""Profiles: ncu's pages read into evidence, from a launch on this machine or from files."""

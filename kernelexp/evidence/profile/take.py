@@ -1,7 +1,7 @@
 """One launch of a variant under ncu: profiled evidence, with the launch's result verified.
 
-What ncu launches is a worker process of `gpu/`, as for a measurement: the variant's cubin, on
-seeded inputs, once. Its outputs are compared with the reference after that launch; kernel replay
+ncu launches a worker process of `measure/`, as a measurement does: the variant's cubin, on seeded
+inputs, once. Its outputs are compared with the reference after that launch; kernel replay
 repeats the launch on the same memory, so that they are those of one launch.
 """
 

@@ -1,1 +1,2 @@
-"""Whole CUDA programs: built against the emulator's runtime, run, and told what they did wrong."""
+"""Whole CUDA programs: built against the emulator's runtime, run and checked; or run on a GPU, with
+their launches captured."""

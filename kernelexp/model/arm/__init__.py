@@ -1,4 +1,4 @@
-"""The arm: one variant on its way through a run, what was made of it, and its evidence by kind."""
+"""The arm: one variant on its way through a run, with its build and its evidence by kind."""
 
 from __future__ import annotations
 

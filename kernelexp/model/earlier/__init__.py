@@ -1,1 +1,1 @@
-"""Modules that a problem.py imported before `from kernelexp import ...`; kept sources still do."""
+"""Modules that earlier problem.py files imported; kept sources still import them."""

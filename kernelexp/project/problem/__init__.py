@@ -1,1 +1,1 @@
-"""A kernel's problem.py: executed in a process of its own, what it returns checked."""
+"""A kernel's problem.py: executed in a process of its own, with what it returns checked."""

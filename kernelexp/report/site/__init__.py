@@ -1,2 +1,2 @@
-"""The project as web pages: one folder that works from a file and from any host, without scripts
-or fonts of others and without a network."""
+"""The project as web pages: one folder that opens from disk or from any host, without third-party
+scripts or fonts and without a network."""

@@ -1,5 +1,5 @@
-"""Kernels from sources that were not written for kernelexp: copied, compiled, drafted as a kernel.
+"""Adopts sources that were not written for kernelexp: copies and compiles them, drafts a kernel.
 
-The source itself is left alone. Its copy keeps every line in its place; what of it is host code
-that can't be compiled here is blank there.
+The original is left alone. The copy keeps every line at its number; host code that can't be
+compiled here is blanked.
 """

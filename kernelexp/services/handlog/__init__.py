@@ -1,1 +1,1 @@
-"""Logs of experiments that people kept by hand in markdown, read into experiments and records."""
+"""Experiment logs kept by hand in markdown, read into experiments and records."""

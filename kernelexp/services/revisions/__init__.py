@@ -1,1 +1,1 @@
-"""A variant at several commits: timed side by side, searched for the commit that changed it."""
+"""A variant at several commits: timed side by side, or bisected for the commit that changed it."""

@@ -1,1 +1,1 @@
-"""A queue of evaluations that survives its service, and the workers that take from it."""
+"""A queue of evaluations that outlives its server, and the workers that take from it."""

@@ -1,2 +1,6 @@
-"""Other people's problems and solutions, as they are: a module for each format, `task.py` says what
-it has to offer. Problem and solution run in processes of their own, which `assessing.py` starts."""
+"""Problems and solutions of other projects, evaluated as they are.
+
+`formats/` has a module for each project's format; task.py defines what such a module offers.
+cascade.py takes a solution through the stages, cheapest first. Problem and solution run in
+processes of their own, which workplace.py starts.
+"""

@@ -1,4 +1,4 @@
-"""Matrices of the tensor core: how registers hold them; sparse ones; ones with scale factors.
+"""Matrices of the tensor core: their layout in registers; sparse ones; ones with scale factors.
 
-Products of rows and columns are in the room around it, which imports nothing of this one.
+Dot products are in the package around this one, which imports nothing from it.
 """

@@ -1,4 +1,4 @@
-"""Triton's kernels on the emulator: what a Python program loads that `exec` starts."""
+"""Triton kernels on the emulator: the modules loaded by a Python program that `exec` runs."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""Programs that time themselves: rounds of runs, each a new process, and what they printed."""
+"""Programs that time themselves: rounds of runs, each a new process, and the figures they print."""

@@ -1,1 +1,1 @@
-"""The first page: each kernel's best, what changed, what waits, and a row for each candidate."""
+"""The first page: the best of each kernel, what changed, what is pending, a row per candidate."""

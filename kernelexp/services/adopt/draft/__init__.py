@@ -1,4 +1,5 @@
-"""The files of a kernel's folder for entries of a foreign source: what is not known is blank."""
+"""Drafts the files of a kernel's folder for the entries of a foreign source; what is unknown is
+left blank."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Problems and solutions as other projects write them.
 
-A new format is a module here, which imports `task` and `extensions` of the room, and a name below.
+A new format is a module here, with the functions of `task.TaskFormat`, and an entry of FORMATS.
 """
 
 from __future__ import annotations

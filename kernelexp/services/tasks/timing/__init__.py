@@ -1,2 +1,2 @@
-"""A solution timed beside the reference: the processes that are timed, the one that knows the
-answers, and the clock between them. Knows tasks and workplaces, nothing of the earlier stages."""
+"""A solution timed beside the reference: the processes that are timed, the process that has the
+answers, and the timer between them. Knows tasks and workplaces, but not the earlier stages."""

@@ -1,4 +1,4 @@
-"""The instructions, by area. Importing this fills the tables of registry.py."""
+"""The PTX instructions, by area. Importing this fills the tables of front/ptx/registry.py."""
 
 import importlib
 import pkgutil
