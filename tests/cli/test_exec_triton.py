@@ -187,6 +187,7 @@ scaled(torch.empty_like(x), y)
 
 
 @needs_triton
+@pytest.mark.slow  # torch's compiler alone takes most of 8 s
 def test_what_torch_compiles_is_launched_on_the_emulator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import kept
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelexp.evidence.code import sass_flow, sass_lines
@@ -187,6 +187,7 @@ def emitted(part: object, lines: list[str], depth: int, wanted: list[tuple[int, 
         lines.extend(["FADD R1, R1, R2"] * int(str(part)))
 
 
+@settings(max_examples=40)  # of up to three programs each
 @given(st.lists(PROGRAMS, max_size=3))
 def test_nested_loops_are_found_as_they_were_written(program: list[object]) -> None:
     lines: list[str] = []
