@@ -146,6 +146,24 @@ def test_modelled_atomics_of_all_sms_take_as_long_as_the_card(figure: str, words
     assert taken == pytest.approx(card, rel=0.1)
 
 
+@pytest.mark.parametrize(("lanes", "limit"), [("none", 0), ("all", 1 << 30), ("half", 16)])
+def test_modelled_conditions_take_as_long_as_the_card(lanes: str, limit: int):
+    traps = "setp.eq.u32 %p2, %r2, 0xfffffff0;" + 9 * "@%p2 trap;"
+    turn = "".join(
+        f"lop3.b32 %r2, %r2, %r4, %r4, 0x96; add.u32 %r3, %r2, {place};"
+        f"setp.ge.u32 %p1, %r3, %r5; @%p1 bra PAST{place}; {traps} PAST{place}:"
+        for place in range(8)
+    )
+    start = "and.b32 %r2, %t, 31; ld.global.u32 %r5, [%limits]; mov.u32 %r4, 0;"
+    loop = f"TURN: {turn} add.u32 %r4, %r4, 1; setp.lt.u32 %p0, %r4, TURNS; @%p0 bra TURN;"
+    limits = {"limits": np.array([limit], np.uint32)}
+    body = start + loop + "mov.b32 %r0, %r2;" + STORE
+    few, many = (
+        modelled(body.replace("TURNS", str(turns)), limits, chip=H100).cycles for turns in (16, 32)
+    )
+    assert (many - few) / 16 == pytest.approx(ON_H100[f"conditions_{lanes}_warps1"], rel=0.1)
+
+
 @pytest.mark.parametrize("size", [4096, 16384])
 def test_modelled_copies_from_dram_take_as_long_as_the_card(size: int):
     copy = f"""mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], {size};
