@@ -58,7 +58,8 @@ def test_the_lines_that_cost_most_are_named_with_what_warps_wait_for(kx: Kx) -> 
     (line,) = one["modelled"]["lines"]
     assert line["source"]["file"].endswith("transpose.cu")
     assert line["reason"] == "mio_throttle"
-    assert one["modelled"]["units"]["l1_data"] > 0.9
+    units = one["modelled"]["units"]
+    assert max(units, key=units.__getitem__) == "l1_data"
 
 
 def test_each_part_of_the_critical_path_is_of_a_line_and_of_a_role(kx: Kx) -> None:
