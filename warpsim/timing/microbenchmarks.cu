@@ -345,6 +345,15 @@ template <int ILP, int UNROLL> __global__ void hmma(unsigned* out) {
 __device__ __forceinline__ void fence_() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void commit_() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int N> __device__ __forceinline__ void wait_() { asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(N) : "memory"); }
+// Commits and waits for the products; true in all four warps where one of them has seen `stop`, which they
+// agree on while the products run: a warp that multiplies without the others is an illegal instruction.
+__device__ __forceinline__ bool finish_(volatile int& stop) {
+  commit_();
+  int any;
+  asm volatile("{.reg .pred p, q; setp.ne.s32 p, %1, 0; barrier.cta.red.or.pred q, 2, 128, p; selp.s32 %0, 1, 0, q;}" : "=r"(any) : "r"(stop) : "memory");
+  wait_<0>();
+  return any;
+}
 #define R8(i) "+f"(c[i]), "+f"(c[i+1]), "+f"(c[i+2]), "+f"(c[i+3]), "+f"(c[i+4]), "+f"(c[i+5]), "+f"(c[i+6]), "+f"(c[i+7])
 #define W32(TYPES, KIND, TAIL) asm volatile("{wgmma.mma_async.sync.aligned.m64n64" KIND "." TYPES " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, %32, %33, 1, 1, 1" TAIL ";}" : R8(0), R8(8), R8(16), R8(24) : "l"(a), "l"(b))
 #define W64(TYPES, KIND, TAIL) asm volatile("{wgmma.mma_async.sync.aligned.m64n128" KIND "." TYPES " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, %64, %65, 1, 1, 1" TAIL ";}" : R8(0), R8(8), R8(16), R8(24), R8(32), R8(40), R8(48), R8(56) : "l"(a), "l"(b))
@@ -415,16 +424,16 @@ template <int OP, int N, int FP8, int REGS> __global__ void __launch_bounds__(25
     if (!multiply) return;
     float c[N / 2] = {}; uint32_t ra = 0, base = (smem(buffer) + 1023) & ~1023u;
     uint64_t a = uint64_t(base >> 4) | (1ull << 16) | (64ull << 32) | (1ull << 62), b = uint64_t((base + 16384) >> 4) | (1ull << 16) | (64ull << 32) | (1ull << 62);
-    unsigned start = tick(), count = 0, end = 0;
-    while (!stop) {
+    unsigned start = tick(), count = 0, end = 0; bool is_over;
+    do {
       fence_();
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
         if (REGS) { A32("f32.bf16.bf16", "k16", ", 0"); }
         else if (N == 64) { W32("f32.bf16.bf16", "k16", ", 0, 0"); } else if (N == 128) { W64("f32.bf16.bf16", "k16", ", 0, 0"); } else { W128("f32.bf16.bf16", "k16", ", 0, 0"); }
       }
-      commit_(); wait_<0>(); count += 8; end = tick();
-    }
+      is_over = finish_(stop); count += 8; end = tick();
+    } while (!is_over);
     float sum = 0; for (int i = 0; i < N / 2; ++i) sum += c[i]; if (sum == 1.5f) out[9] = 1;
     if (!threadIdx.x) { out[1] = end - start; out[2] = count; }
   } else {
@@ -646,15 +655,15 @@ template <int OP, int N> __global__ void __launch_bounds__(256) shared_mix(unsig
     if (!multiply) return;
     float c[N / 2] = {};
     uint64_t a = uint64_t(base >> 4) | (1ull << 16) | (64ull << 32) | (1ull << 62), b = uint64_t((base + 16384) >> 4) | (1ull << 16) | (64ull << 32) | (1ull << 62);
-    unsigned start = tick(), count = 0, end = 0;
+    unsigned start = tick(), count = 0, end = 0; bool is_over;
     do {
       fence_();
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
         if (N == 64) { W32("f32.bf16.bf16", "k16", ", 0, 0"); } else if (N == 128) { W64("f32.bf16.bf16", "k16", ", 0, 0"); } else { W128("f32.bf16.bf16", "k16", ", 0, 0"); }
       }
-      commit_(); wait_<0>(); count += 8; end = tick();
-    } while (!stop);
+      is_over = finish_(stop); count += 8; end = tick();
+    } while (!is_over);
     float sum = 0; for (int i = 0; i < N / 2; ++i) sum += c[i]; if (sum == 1.5f) out[9] = 1;
     if (!threadIdx.x) { out[1] = end - start; out[2] = count; }
   } else {
@@ -818,13 +827,13 @@ template <int OP, int N> __global__ void __launch_bounds__(256) global_mix(unsig
     if (!multiply) return;
     uint32_t base = (smem(buffer) + 1023) & ~1023u; float c[N / 2] = {};
     uint64_t a = uint64_t(base >> 4) | (1ull << 16) | (64ull << 32) | (1ull << 62), b = uint64_t((base + 16384) >> 4) | (1ull << 16) | (64ull << 32) | (1ull << 62);
-    unsigned start = tick(), count = 0, end = 0;
+    unsigned start = tick(), count = 0, end = 0; bool is_over;
     do {
       fence_();
 #pragma unroll
       for (int i = 0; i < 8; ++i) { if (N == 64) { W32("f32.bf16.bf16", "k16", ", 0, 0"); } else if (N == 128) { W64("f32.bf16.bf16", "k16", ", 0, 0"); } else { W128("f32.bf16.bf16", "k16", ", 0, 0"); } }
-      commit_(); wait_<0>(); count += 8; end = tick();
-    } while (!stop);
+      is_over = finish_(stop); count += 8; end = tick();
+    } while (!is_over);
     float sum = 0; for (int i = 0; i < N / 2; ++i) sum += c[i]; if (sum == 1.5f) out[9] = 1;
     if (!threadIdx.x) { out[1] = end - start; out[2] = count; }
   } else {
