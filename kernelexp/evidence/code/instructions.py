@@ -16,7 +16,6 @@ _INSTRUCTION = re.compile(
     r"/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)((?:\.\w+)*)([^;]*)"
 )
 _SM = re.compile(r"^\s*(?:code for|arch =) sm_(\d+)", re.M)
-_TEXT = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(\S.*?)\s*;")
 _FUNCTION = re.compile(r"Function : (\S+)\s*$", re.M)
 
 
@@ -49,11 +48,6 @@ def sm_of(dump: str) -> int:
     """The architecture in the head of a dump; 90, as of sm_90a, in one without."""
     match = _SM.search(dump)
     return int(match[1]) if match else 90
-
-
-def texts(dump: str, entry: str) -> list[str]:
-    """The instructions of `entry` in cuobjdump's SASS, without addresses and encodings."""
-    return _TEXT.findall(body(dump, entry))
 
 
 def body(dump: str, entry: str) -> str:
