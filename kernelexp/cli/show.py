@@ -240,12 +240,14 @@ def _experiment_or_run(name: str, every: bool, verbose: bool, json: bool, projec
     tree = standing.Tree(loaded.root)
     standings = standing.of_experiment(loaded, name, tree)
     profiled = standing.of_profiles(loaded, name, tree)
-    known, unreadable = records.read(loaded.root, name)
+    latest = None if every or json else listing.RECORDS_SHOWN
+    known, unreadable = records.read(loaded.root, name, latest)
+    unread = records.count(loaded.root, name) - len(known) - len(unreadable)
     skipped = (*standings.unreadable, *unreadable, *profiles.unreadable(loaded.root))
     common.warn(loaded.root, skipped)
     values = service.experiment(name, standings, known, profiled)
     blocks = (
-        *listing.experiment(name, standings, known, tree, every, verbose),
+        *listing.experiment(name, standings, known, tree, unread, every, verbose),
         *profiled_report.mentioned(profiled),
     )
     output("show", values, blocks, json)

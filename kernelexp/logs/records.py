@@ -25,7 +25,8 @@ from kernelexp.system import wholefile
 FOLDER = "logs/runs"
 PUBLISHED = "published"
 VERSION = 2
-
+_TIMED = ".measured.json"
+"""What the names of records end with that timed something."""
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _decoder = msgspec.json.Decoder(Record)
@@ -71,9 +72,18 @@ def encode(record: Record) -> str:
 # ---- reading -------------------------------------------------------------------------------------
 
 
-def read(root: Path, experiment: str) -> tuple[list[Record], list[Unreadable]]:
-    """The records of one experiment, oldest first; published ones come before all runs."""
-    return documents.apart(_read(path, experiment) for path in _list(root, experiment))
+def read(
+    root: Path, experiment: str, latest: int | None = None
+) -> tuple[list[Record], list[Unreadable]]:
+    """The records of one experiment, oldest first; published ones come before all runs.
+
+    With `latest` only those of the last so many files and, before these, of what was timed: there
+    may be thousands.
+    """
+    paths = _list(root, experiment)
+    left_out = [] if latest is None else paths[: max(0, len(paths) - latest)]
+    untimed = {path for path in left_out if not path.endswith(_TIMED)}
+    return documents.apart(_read(path, experiment) for path in paths if path not in untimed)
 
 
 def last(root: Path, experiment: str, count: int, known: Mapping[str, Record]) -> list[Record]:
@@ -88,7 +98,7 @@ def last_timed(
     root: Path, experiment: str, count: int, known: Mapping[str, Record]
 ) -> list[Record]:
     """The same of those that timed something; none, without a file opened, where there is one."""
-    timed = [path for path in _list(root, experiment) if path.endswith(".measured.json")]
+    timed = [path for path in _list(root, experiment) if path.endswith(_TIMED)]
     return _known_or_read(timed[-count:], experiment, known) if len(timed) > 1 else []
 
 
@@ -108,7 +118,7 @@ def find(root: Path, text: str, *, measured: bool = False) -> Path:
     if text.endswith(".json") and Path(text).is_file():
         return Path(text)
     if "/" not in text and (runs := _list(root, text)):
-        timed = [path for path in runs if path.endswith(".measured.json")]
+        timed = [path for path in runs if path.endswith(_TIMED)]
         return Path((timed if measured and timed else runs)[-1])
     matches = matching(root, text)
     if len({path.name for path in matches}) == 1:
@@ -141,7 +151,7 @@ def by_weight(root: Path, experiment: str) -> Iterator[Record | Unreadable]:
 
 def measured(root: Path) -> Iterator[Record]:
     """The runs that measured, of all experiments, the latest first; each is read when asked for."""
-    paths = [path for path in _all(root) if path.endswith(".measured.json")]
+    paths = [path for path in _all(root) if path.endswith(_TIMED)]
     for path in sorted(paths, key=os.path.basename, reverse=True):
         record = _read(path, os.path.basename(os.path.dirname(path)))
         if isinstance(record, Record):
@@ -191,7 +201,7 @@ def _weigher() -> Callable[[str], tuple[int, bool, str]]:
 
     def weight(path: str) -> tuple[int, bool, str]:
         name = os.path.basename(path)
-        evidence = 2 if name.endswith(".measured.json") else 1 if name == f"{PUBLISHED}.json" else 0
+        evidence = 2 if name.endswith(_TIMED) else 1 if name == f"{PUBLISHED}.json" else 0
         return evidence, not ("0" <= name[:1] <= "9" and name > future), name
 
     return weight

@@ -130,7 +130,7 @@ def candidate(
     written = project.experiment(name)
     one, other, standing = examine.experiment(project, name, number, session)
     sentence = modelling.compare(project, written, number, session) if modelled else ""
-    known, _ = records.read(project.root, name)
+    known, _ = records.read(project.root, name, latest=0)
     sides = OfBoth(baseline=one, candidate=other)
     arms = one.case.arm, other.case.arm
     margin = standing.record.margin if standing.record else 0.01

@@ -227,6 +227,15 @@ def test_measured_records_come_first_then_the_published_one_then_the_latest(tmp_
     ]
 
 
+def test_of_many_records_the_last_and_those_that_timed_something_are_read(tmp_path: Path) -> None:
+    timed = measured(tmp_path, Status.IMPROVED, "1").run
+    later = [f"2026010{day}T000000Z-00000000" for day in (2, 3, 4)]
+    for run in later:
+        records.write(tmp_path, a_record(run=run))
+    known, _ = records.read(tmp_path, "S1", latest=2)
+    assert [record.run for record in known] == [timed, *later[1:]]
+
+
 @pytest.mark.parametrize("text", ["20260101", "20260101T000000Z-00000000"])
 def test_a_run_is_found_by_the_beginning_of_its_name(tmp_path: Path, text: str) -> None:
     path = records.write(tmp_path, a_record(run="20260101T000000Z-00000000"))

@@ -202,8 +202,8 @@ def test_sizes_are_named_in_the_order_in_which_they_were_timed(tmp_path: Path) -
     assert "Timed at sizes columns=33, columns=1001, columns=16001." in text
 
 
-def test_a_sweep_of_several_sizes_says_that_its_record_was_edited(tmp_path: Path) -> None:
-    root = copy(tmp_path, "T1", "sweep-transpose")
+def sweep_of_two_sizes(root: Path) -> Path:
+    """Rewrites a sweep's record as one of two sizes at which nothing was timed."""
     path = records.find(root, "sweep-transpose", measured=True)
     record = records.read_file(path)
     verdicts = dict.fromkeys(record.names[1:], record.candidates[0].verdict)
@@ -216,10 +216,24 @@ def test_a_sweep_of_several_sizes_says_that_its_record_was_edited(tmp_path: Path
         effects=(),
         verdicts=verdicts,
     )
-    text = records.encode(msgspec.structs.replace(record, sizes=(size, size)))
-    path.write_text(text.replace(record.title, f"{record.title} "))
+    path.write_text(records.encode(msgspec.structs.replace(record, sizes=(size, size))))
+    return path
+
+
+def test_a_sweep_of_several_sizes_says_that_its_record_was_edited(tmp_path: Path) -> None:
+    root = copy(tmp_path, "T1", "sweep-transpose")
+    path = sweep_of_two_sizes(root)
+    record = records.read_file(path)
+    path.write_text(path.read_text().replace(record.title, f"{record.title} "))
     page = build(root, tmp_path / "out") / f"sweeps/{record.run}.html"
     assert consistency.EDIT.rstrip(".") in Reader(page.read_text()).text
+
+
+def test_a_sweep_of_sizes_that_were_not_timed_shows_why(tmp_path: Path) -> None:
+    root = copy(tmp_path, "T1", "sweep-transpose")
+    record = records.read_file(sweep_of_two_sizes(root))
+    page = build(root, tmp_path / "out") / f"sweeps/{record.run}.html"
+    assert f"Size full: {record.candidates[0].verdict.sentence}" in Reader(page.read_text()).text
 
 
 def test_words_of_people_and_records_run_nothing(tmp_path: Path) -> None:

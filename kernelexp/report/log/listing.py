@@ -138,11 +138,13 @@ def experiment(
     standings: Standings,
     records: Sequence[Record],
     tree: Tree,
-    every: bool,
+    unread: int = 0,
+    every: bool = True,
     verbose: bool = False,
 ) -> Iterator[Block]:
     """Yields what is written about an experiment, where it stands, and its records, latest last: a
-    summary of each, or its page if `verbose`."""
+    summary of each, or its page if `verbose`. `unread` counts the earlier ones that are not among
+    `records`."""
     written = standings.experiment
     yield Heading(f"{name}  {written.title}")
     for label, words in logbook.by_card(standings, records).items():
@@ -180,8 +182,7 @@ def experiment(
         yield _rows(records[0])
         return
     shown = records if every else records[-RECORDS_SHOWN:]
-    if len(shown) < len(records):
-        hidden = len(records) - len(shown)
+    if hidden := unread + len(records) - len(shown):
         yield paragraph(f"{hidden:,} earlier records are not shown (--all).", style="dim")
     timed = {record.size for record in records if record.measurement}
     for record in shown:

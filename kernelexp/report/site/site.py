@@ -238,7 +238,7 @@ class ProjectSite:
             forest=None if by_size else forest.draw(name, standings),
             limits=answer.limits(standings, known),
             experiment=experiment,
-            document=log_listing.experiment(name, standings, result, self.tree, every=True),
+            document=log_listing.experiment(name, standings, result, self.tree),
             runs=shown,
             missing=_missing(name, shown, self._listings),
             profiles=profiled,
