@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 from support import ROOT, wait_until
 
-from kernelexp.api.service.state import resident_bytes
+from kernelexp.api.service.pages import resident_bytes
 from kernelexp.services.serving.queue import FILE, Queue
 
 TASKS = ROOT / "tests/projects/tasks"

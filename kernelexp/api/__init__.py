@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelexp import project
-from kernelexp.api.rewards import reward
 from kernelexp.dossier import emulations, standing
 from kernelexp.dossier.emulations import Emulation
 from kernelexp.dossier.session import Session
@@ -35,7 +34,7 @@ from kernelexp.services.listing import Listed, Shown
 from kernelexp.services.run import runner, runs
 from kernelexp.services.run.runs import Ran
 from kernelexp.services.tasks import cascade
-from kernelexp.services.tasks.assessment import Assessment
+from kernelexp.services.tasks.assessment import Assessment, reward
 from kernelexp.system import device, toolchain
 
 __all__ = [

@@ -198,14 +198,7 @@ def adopt(
         return
     refuse_other_modes(ctx)
     from kernelexp.evidence.programs import captures
-    from kernelexp.services.adopt import (
-        adopted,
-        answers,
-        clusters,
-        constants,
-        launch_axes,
-        notation,
-    )
+    from kernelexp.services.adopt import adopted, answers, constants, launch_axes, notation
     from kernelexp.services.adopt.expressions import parse_expressions, parse_reference
     from kernelexp.services.adopt.launched import AdoptedLaunch
 
@@ -276,7 +269,7 @@ def adopt(
             undo = None if typed != known else undo
             known = typed
         numbers = constants.find(loaded.root, compiled, known, names, flags, tools)
-        known = clusters.assumed(compiled, known, numbers, names)
+        known = adopted.assumed(compiled, known, numbers, names)
         adoption.tell_numbers(numbers, names)
         adoption.tell_clusters(compiled, known)
         compiled, known = constants.insert(compiled, known, numbers)

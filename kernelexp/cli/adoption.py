@@ -77,10 +77,10 @@ def tell_numbers(numbers: Mapping[str, int], axes: Collection[str]) -> None:
 
 def tell_clusters(compiled: Compiled, answers: Answers) -> None:
     """Prints the cluster that a source says, or that nothing says one."""
-    from kernelexp.services.adopt import clusters
+    from kernelexp.services.adopt import adopted
 
     for entry, shape in zip(compiled.entries, answers.launches, strict=True):
-        if clusters.is_open(entry, shape):
+        if adopted.is_open(entry, shape):
             print_message(
                 f"note: {entry.name} asks for its place in a cluster, and nothing says how many "
                 "CTAs that has: it is launched without one; otherwise say --cluster 2"

@@ -119,7 +119,7 @@ def serve(
     """
     import ipaddress
 
-    from kernelexp.api.service import options, server
+    from kernelexp.api.service import answers, server
     from kernelexp.model.errors import UsageError
     from kernelexp.system import device as devices_
 
@@ -148,14 +148,14 @@ def serve(
     if tokens is not None and not tokens.is_file():
         raise UsageError(f"--tokens {tokens}: there is no such file.")
     server.serve(
-        options.ServeOptions(
+        answers.ServeOptions(
             folder=Path(queue or ".kernelexp/queue").resolve(),
             project=project,
             host=host,
             port=port,
             workers=workers,
             gpus=tuple(gpu.uuid for gpu in devices_.find_all(devices)) if devices else (),
-            tokens=options.read_tokens(tokens) if tokens else {},
+            tokens=answers.read_tokens(tokens) if tokens else {},
             most=most,
         ),
         print_message,

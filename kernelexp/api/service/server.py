@@ -18,13 +18,9 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from kernelexp.api.service.answers import Door, OneByOne, guarded, to_json
-from kernelexp.api.service.description import ROUTES, describe
-from kernelexp.api.service.evaluations import Evaluations
-from kernelexp.api.service.options import ServeOptions
-from kernelexp.api.service.pages import ReportPages
-from kernelexp.api.service.state import State
-from kernelexp.api.service.work import WorkerCalls
+from kernelexp.api.service.answers import Door, OneByOne, ServeOptions, guarded, to_json
+from kernelexp.api.service.evaluations import Evaluations, WorkerCalls
+from kernelexp.api.service.pages import ROUTES, ReportPages, State, describe
 from kernelexp.model.errors import EnvironmentFault, KernelexpError
 from kernelexp.services.serving.queue import Queue
 from kernelexp.services.serving.worker import new_name

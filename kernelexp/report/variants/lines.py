@@ -9,7 +9,7 @@ from kernelexp.facts import widths
 from kernelexp.judge import verdict
 from kernelexp.model.text import shorten
 from kernelexp.report.document.document import Block, Document, Listing, Span, paragraph, table
-from kernelexp.services.lines import costs, ranking
+from kernelexp.services.lines import costs, service
 from kernelexp.services.lines.costs import FIGURES, CostFigure, Costs
 from kernelexp.services.lines.pieces import Piece, PieceInstruction
 from kernelexp.services.lines.service import Lines
@@ -36,7 +36,7 @@ def render(
     """
     for lines in every:  # a mistake is said before anything is printed
         if lines.pieces:
-            ranking.rank(lines, by, role)
+            service.rank(lines, by, role)
     for number, lines in enumerate(every):
         if number:
             yield paragraph("")
@@ -44,7 +44,7 @@ def render(
         yield from _conditions(lines)
         if not lines.pieces:
             continue
-        figure, pieces = ranking.rank(lines, by, role)
+        figure, pieces = service.rank(lines, by, role)
         total = costs.add(piece.costs for piece in lines.pieces)
         yield from _roles(lines, total)
         yield from _ranking(lines, figure, pieces, total, top, role, sass, markdown)
@@ -61,7 +61,7 @@ def _ranking(
     sass: bool,
     markdown: bool,
 ) -> Iterator[Block]:
-    whose = f" that {ranking.resolve_role(lines, role)} runs" if role else ""
+    whose = f" that {service.resolve_role(lines, role)} runs" if role else ""
     if not pieces:
         yield paragraph(f"No line{whose} has {figure.name} ({figure.how(lines.isa)}).")
         return
@@ -150,7 +150,7 @@ def _roles(lines: Lines, total: Costs) -> Iterator[Block]:
         yield paragraph(f"Roles: one, all {lines.roles[0].where} run the same code.")
     if len(lines.roles) < 2:
         return
-    columns = ranking.role_costs(lines)
+    columns = service.role_costs(lines)
     rows = [("warps", *(where for _, where, _ in columns))]
     for figure in FIGURES.values():
         if whole := figure.read(total):
@@ -174,7 +174,7 @@ def _whose(lines: Lines, piece: Piece) -> str:
     if len(lines.roles) < 2:
         return ""
     names = [role.name for role in lines.roles if role.name in piece.roles]
-    return ", ".join(names) or ranking.NOT_RUN
+    return ", ".join(names) or service.NOT_RUN
 
 
 def _other_widths(lines: Lines, piece: Piece) -> list[str]:

@@ -1,7 +1,9 @@
 """Brings a kernel into a project that exists as PTX or as a cubin only.
 
 Neither has names, and types only as far as a mangled name has them: a signature, as C++ would
-declare the kernel, says both. What Triton keeps beside its own files says it of theirs.
+declare the kernel, says both. In Triton's cache a kernel has a folder with NAME.json, which holds
+the number of warps and the bytes of shared memory, and NAME.ttir, whose function has the parameters
+with their names and types.
 """
 
 from __future__ import annotations
@@ -15,17 +17,64 @@ import msgspec
 from kernelexp.evidence import build
 from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.model.arm import sound
+from kernelexp.model.decoding import decode
 from kernelexp.model.errors import BuildError, UsageError, join, suggest
 from kernelexp.model.experiment import form_of
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
-from kernelexp.services.adopt import adopted, declarations, jobs, triton
+from kernelexp.services.adopt import adopted, declarations, jobs
 from kernelexp.services.adopt import entry as reading
 from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 from kernelexp.services.adopt.notation import WantedLaunch
 from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import plain_name
+
+_FUNCTION = re.compile(r"tt\.func public @\w+\((.*?)\)\s*(?:->|attributes|\{)", re.S)
+_PARAMETER = re.compile(r"%(\w+):\s*(?:!tt\.ptr<(\w+)[^>]*>|([fi]\d+|bf16))")
+_TYPES = {
+    **{"f16": "__half", "bf16": "__nv_bfloat16", "f32": "float", "f64": "double"},
+    **{"f8E4M3FN": "__nv_fp8_e4m3", "f8E5M2": "__nv_fp8_e5m2"},
+    **{"i1": "bool", "i8": "signed char", "i16": "short", "i32": "int", "i64": "long"},
+}
+
+
+class LaunchNotes(msgspec.Struct, frozen=True, kw_only=True):
+    """The launch of a kernel, as far as files next to it say."""
+
+    threads: int = 0
+    dynamic_smem_bytes: int = 0
+    parameters: tuple[str, ...] = ()
+    """As C++ would declare them."""
+
+
+class _Metadata(msgspec.Struct, frozen=True, kw_only=True):
+    """NAME.json."""
+
+    num_warps: int = 0
+    shared: int = 0
+
+
+def read_notes(path: Path) -> LaunchNotes:
+    """Reads the notes beside a file; empty where Triton did not make it."""
+    try:
+        metadata = decode(path.with_suffix(".json").read_bytes(), _Metadata)
+        function = _FUNCTION.search(path.with_suffix(".ttir").read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError):
+        return LaunchNotes()
+    return LaunchNotes(
+        threads=32 * metadata.num_warps,
+        dynamic_smem_bytes=metadata.shared,
+        parameters=tuple(_declare(*item) for item in _PARAMETER.findall(function[1]))
+        if function
+        else (),
+    )
+
+
+def _declare(name: str, element: str, scalar: str) -> str:
+    kind = element or scalar
+    return f"{_TYPES.get(kind, kind)}{'*' if element else ''} {name}"
+
 
 SUFFIXES = (".ptx", ".cubin")
 _TARGET = re.compile(r"^\s*\.target\s+(sm_\w+)", re.M)
@@ -101,7 +150,7 @@ def adopt(
     plain = list(map(plain_name, symbols))
     name = adopted.name_kernel(project, kernel or plain[0])
     written = _parse(signature)
-    beside = triton.read(file.path)
+    beside = read_notes(file.path)
     source = f"{name}{file.path.suffix}"
     folder = project.root / "variants" / name
     variant = Variant(

@@ -18,15 +18,7 @@ from kernelexp.model.errors import BuildError, UsageError, join, suggest
 from kernelexp.model.progress import OnProgress
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
-from kernelexp.services.adopt import (
-    adopted,
-    clusters,
-    constants,
-    copying,
-    draft,
-    jobs,
-    structures,
-)
+from kernelexp.services.adopt import adopted, constants, copying, draft, jobs
 from kernelexp.services.adopt import entry as entries
 from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.copying import SourceCopy
@@ -228,7 +220,7 @@ def compile_entry(
         left=(*others, *left),
         flags=tuple(more),
         places=chosen.places,
-        cluster=clusters.launched(chosen.copy.texts.values()),
+        cluster=adopted.launched(chosen.copy.texts.values()),
     )
 
 
@@ -294,7 +286,7 @@ def _entries(
         written = chosen_entry.declaration.parameters
         entry = entries.read(ptx, written, symbol)
         if any(parameter.is_structure for parameter in entry.parameters):
-            members = structures.members(root, variant, tools, symbol)
+            members = constants.members(root, variant, tools, symbol)
             entry = entries.read(ptx, written, symbol, members)
         # A template's other instances are in the build too where the source has them.
         plain = plain_name(symbol)

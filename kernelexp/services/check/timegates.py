@@ -23,7 +23,7 @@ from kernelexp.project import Project, revisions
 from kernelexp.services.check import conditions, gates
 from kernelexp.services.check.conditions import SASS, TIMES_AFTER, Committed, GatedVariant
 from kernelexp.services.check.gates import FILE, UPDATE, Baseline, GateFinding
-from kernelexp.services.revisions import sidebyside
+from kernelexp.services.revisions import timeline
 
 TIMED = "measured"
 DRIFT = "drift"
@@ -87,7 +87,7 @@ def _weigh(
     before = atrevision.examine(project, commit, variant, unexecuted, measuring.size)
     if before.arm is None or before.fault:
         return "unchecked", f"the baseline can't be timed: {before.fault}"
-    record = sidebyside.compare(
+    record = timeline.compare(
         project, variant, [(before.arm, before.launches), (arm, ())], session, measuring=measuring
     )
     verdict = record.candidates[0].verdict

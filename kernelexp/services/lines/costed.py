@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 from kernelexp.evidence.emulate.roles import members
 from kernelexp.facts import widths
 from kernelexp.model.arm import AccessWidths, Isa, Verdict
-from kernelexp.services.lines import ranking
+from kernelexp.services.lines import service
 from kernelexp.services.lines.costs import FIGURES, Costs
 from kernelexp.services.lines.pieces import Piece, PieceInstruction
 from kernelexp.services.lines.service import Lines
@@ -73,7 +73,7 @@ def variant(lines: Lines, by: str | None, top: int, role: str | None, sass: bool
     )
     if not lines.pieces:
         return result
-    figure, ranked = ranking.rank(lines, by, role)
+    figure, ranked = service.rank(lines, by, role)
     warps = {item.name: item.warps for item in lines.roles}
     return msgspec.structs.replace(
         result,
@@ -86,7 +86,7 @@ def variant(lines: Lines, by: str | None, top: int, role: str | None, sass: bool
                 emulated=costs.emulated,
                 profiled=costs.profiled,
             )
-            for name, _, costs in ranking.role_costs(lines)
+            for name, _, costs in service.role_costs(lines)
         ),
         lines=tuple(_line(lines, piece, sass) for piece in ranked[: top or None]),
     )

@@ -1,4 +1,4 @@
-"""Variants to their costs by line and by role: built, emulated, and joined with their profiles."""
+"""Variants to their costs by line and by role, ranked: built, emulated, joined with profiles."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from kernelexp.evidence.emulate.job import LineCost
 from kernelexp.evidence.emulate.roles import Role
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm, Isa, ProfiledInstruction, faults
-from kernelexp.model.errors import KernelexpError
+from kernelexp.model.errors import KernelexpError, UsageError, suggest
 from kernelexp.model.limits import Limits
 from kernelexp.model.record import Profile
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
-from kernelexp.services.lines import pieces
+from kernelexp.services.lines import costs, pieces
+from kernelexp.services.lines.costs import CostFigure, Costs
 from kernelexp.services.lines.pieces import Piece
 from warpsim.lineinfo import Source
 
@@ -178,3 +179,46 @@ def _sampled(
         if profile.arm.profiled and profile.arm.profiled.instructions:
             return profile, profile.arm.profiled.instructions
     return None, ()
+
+
+SHARED = "shared"
+NOT_RUN = "role not known"
+
+
+def rank(lines: Lines, by: str | None, role: str | None) -> tuple[CostFigure, list[Piece]]:
+    """The figure, and the lines that have any of it, most first."""
+    total = costs.add(piece.costs for piece in lines.pieces)
+    figure = costs.figure(by, total) if by else costs.preferred(total)
+    result = pieces.by_line(lines.pieces, resolve_role(lines, role) if role else "")
+    result = [piece for piece in result if figure.read(piece.costs) > 0]
+    return figure, sorted(
+        result, key=lambda piece: (-figure.read(piece.costs), piece.file, piece.line)
+    )
+
+
+def resolve_role(lines: Lines, role: str) -> str:
+    """A role by its name or by its warps."""
+    for item in lines.roles:
+        if role in (item.name, item.where):
+            return item.name
+    known = [entry.name for entry in lines.roles]
+    if not known:
+        raise UsageError(
+            f"--role {role}: the roles of {lines.label} are not known, because it was not emulated."
+        )
+    raise UsageError(f"--role {role}: {lines.label} has no such role{suggest(role, known)}.")
+
+
+def role_costs(lines: Lines) -> list[tuple[str, str, Costs]]:
+    """Name, warps and costs of each role, then of what several share, then of what has none."""
+    result = pieces.by_role(lines.pieces)
+    rows = [
+        (role.name, role.where.partition(" ")[2], result.get((role.name,), Costs()))
+        for role in lines.roles
+    ]
+    several = [item for roles, item in result.items() if len(roles) > 1]
+    if several:
+        rows.append((SHARED, "", costs.add(several)))
+    if () in result:
+        rows.append((NOT_RUN, "", result[()]))
+    return rows

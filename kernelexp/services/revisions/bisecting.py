@@ -19,7 +19,7 @@ from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.model.text import quote
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project, revisions
-from kernelexp.services.revisions import sidebyside
+from kernelexp.services.revisions import timeline
 
 TIME, RESULT, BUILD = "time", "result", "build"
 UNBUILT = (Status.BUILD_FAILED, Status.IMPOSSIBLE)
@@ -260,7 +260,7 @@ class _ByTime:
     def _time(self, revision: AtRevision) -> tuple[Side, str]:
         if self._good.arm is None or revision.arm is None or self._good.arm.refused:
             return "skipped", f"the good revision can't be timed: {self._good.fault}"
-        record = sidebyside.compare(
+        record = timeline.compare(
             self._project,
             self._variant,
             [(self._good.arm, self._good.launches), (revision.arm, revision.launches)],

@@ -22,8 +22,7 @@ from kernelexp.model.arm import Status
 from kernelexp.model.errors import EnvironmentFault, KernelexpError, explain
 from kernelexp.model.measurement import Device
 from kernelexp.services.serving import job as jobs
-from kernelexp.services.serving.leases import LEASE_S
-from kernelexp.services.serving.queue import Leased, Offer
+from kernelexp.services.serving.queue import LEASE_S, Leased, Offer
 from kernelexp.services.serving.remote import QueueAway
 from kernelexp.services.tasks import cascade
 from kernelexp.services.tasks.assessment import Assessment

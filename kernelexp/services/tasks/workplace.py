@@ -1,4 +1,5 @@
-"""The folders of a problem and its solution, and the processes that run in them."""
+"""The folders of a problem and its solution, and the processes that run in them; torch's memory is
+managed there by a library that is made once per user."""
 
 from __future__ import annotations
 
@@ -9,17 +10,21 @@ import secrets
 import shutil
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from kernelexp.evidence import hostcompiler
+from kernelexp.evidence.hostcompiler import HostCompiler
 from kernelexp.evidence.programs import compiling, library
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.services import execution
 from kernelexp.services.execution import ExecRequest, Executed
-from kernelexp.services.tasks import allocation, extensions, jail
+from kernelexp.services.tasks import extensions, jail
 from kernelexp.services.tasks.assessment import Confinement
+from kernelexp.services.tasks.extensions import HEADERS
 from kernelexp.services.tasks.problem_process import ROUNDS
 from kernelexp.services.tasks.task import Task
 from kernelexp.system.process import forkserver, processes
@@ -27,6 +32,39 @@ from kernelexp.system.toolchain import Toolchain
 from warpsim.runtime.capturing import CapturedLaunch
 from warpsim.runtime.triton import SITE
 from warpsim.schedule import Schedule
+
+SOURCE = HEADERS / "allocator.cpp"
+_MEMORY = "torch's memory"
+_LIBRARY_FLAGS = ("-std=c++20", "-O1", "-fPIC", "-shared", "-w")
+
+
+def torch_memory(root: Path, runtime: Path) -> Path:
+    """EnvironmentFault where this machine can't make it."""
+    compiler = hostcompiler.find(_MEMORY, _LIBRARY_FLAGS)
+    key = hostcompiler.digest((SOURCE,), version("torch"), runtime.name)
+    name = f"torch-memory-{key}.so"
+    # A process that is confined to reading this file may not read another one that takes its place.
+    return hostcompiler.library(
+        root, name, _MEMORY, lambda folder: _make_memory(compiler, runtime, folder / name)
+    )
+
+
+def _make_memory(compiler: HostCompiler, runtime: Path, path: Path) -> Path:
+    torch = _torch()
+    include = (str(SOURCE), f"-I{torch / 'include'}", *library.headers())
+    link = (f"-L{torch / 'lib'}", "-lc10", f"-L{runtime}", "-lcudart")
+    compiler.run(*include, *link, "-o", str(path))
+    return path
+
+
+def _torch() -> Path:
+    import importlib.util
+
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        raise EnvironmentFault("torch was not found: install kernelexp with its dependencies.")
+    return Path(spec.origin).parent
+
 
 INSTRUCTIONS = 200_000_000
 """Of a launch, in warp instructions."""
@@ -103,7 +141,7 @@ class Workplace:
             if old.name != "built":
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
         runtime = library.folder(self._root)
-        memory = allocation.find(self._root, runtime)
+        memory = torch_memory(self._root, runtime)
         argv = [sys.executable, "-P", "-m", "kernelexp.services.tasks.solution_process", stage]
         argv += [str(self.given), str(self.answers), str(memory)]
         output = [self.answers / name for name in ("printed", "errors")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernelexp.model.errors import UsageError
-from kernelexp.services.adopt import clusters, expressions, notation
+from kernelexp.services.adopt import adopted, expressions, notation
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from kernelexp.services.adopt import clusters, expressions, notation
 def test_the_cluster_of_the_host_code_is_read_where_it_is_one(
     host: str, cluster: tuple[str, ...]
 ) -> None:
-    assert tuple(text.strip() for text in clusters.launched([host])) == cluster
+    assert tuple(text.strip() for text in adopted.launched([host])) == cluster
 
 
 def test_a_launch_may_name_its_cluster() -> None:

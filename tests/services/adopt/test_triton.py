@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelexp.services.adopt import triton
-from kernelexp.services.adopt.triton import LaunchNotes
+from kernelexp.services.adopt import precompiled
+from kernelexp.services.adopt.precompiled import LaunchNotes
 
 FUNCTION = """module {
   tt.func public @gather(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc("x"(#loc)), %to:
@@ -20,7 +20,7 @@ FUNCTION = """module {
 def test_its_launch_and_its_signature_are_read(tmp_path: Path) -> None:
     (tmp_path / "gather.json").write_text('{"name": "gather", "num_warps": 8, "shared": 64}')
     (tmp_path / "gather.ttir").write_text(FUNCTION)
-    assert triton.read(tmp_path / "gather.ptx") == LaunchNotes(
+    assert precompiled.read_notes(tmp_path / "gather.ptx") == LaunchNotes(
         threads=256,
         dynamic_smem_bytes=64,
         parameters=("float* x", "__nv_bfloat16* to", "int columns"),
@@ -32,4 +32,4 @@ def test_where_it_is_not_triton_s_nothing_is_known(tmp_path: Path, metadata: str
     if metadata:
         (tmp_path / "k.json").write_text(metadata)
         (tmp_path / "k.ttir").write_text(FUNCTION)
-    assert triton.read(tmp_path / "k.ptx") == LaunchNotes()
+    assert precompiled.read_notes(tmp_path / "k.ptx") == LaunchNotes()

@@ -12,7 +12,6 @@ import pytest
 
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.services.serving import job as jobs
-from kernelexp.services.serving import leases
 from kernelexp.services.serving import queue as queues
 from kernelexp.services.serving.queue import Queue, TooMany
 
@@ -40,8 +39,8 @@ def events(queue: Queue, key: str) -> list[str]:
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leases end at once."""
-    monkeypatch.setattr(leases, "LEASE_S", -1.0)
-    monkeypatch.setattr(leases, "LOOKS", 0)
+    monkeypatch.setattr(queues, "LEASE_S", -1.0)
+    monkeypatch.setattr(queues, "LOOKS", 0)
 
 
 def test_the_oldest_job_is_taken_first_and_once(queue: Queue) -> None:
@@ -70,10 +69,10 @@ def test_a_job_whose_worker_is_gone_goes_to_the_next_one(queue: Queue) -> None:
 
 
 def test_a_lease_that_is_renewed_never_ends(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "LEASE_S", 0.0)
+    monkeypatch.setattr(queues, "LEASE_S", 0.0)
     put(queue, "a")
     taken(queue, "busy")
-    for _ in range(3 * leases.LOOKS):
+    for _ in range(3 * queues.LOOKS):
         assert taken(queue, "next") == ""
         assert queue.renew("a", "busy")
 
@@ -87,7 +86,7 @@ def test_clocks_that_differ_take_no_job_from_its_worker(
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + 3600 * hours)
     elsewhere = Queue(tmp_path)
-    assert [taken(elsewhere, "next") for _ in range(3 * leases.LOOKS)] == [""] * 3 * leases.LOOKS
+    assert [taken(elsewhere, "next") for _ in range(3 * queues.LOOKS)] == [""] * 3 * queues.LOOKS
     assert queue.finish("a", "busy", b"result")
     monkeypatch.undo()
     put(elsewhere, "b")

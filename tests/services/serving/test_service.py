@@ -20,7 +20,7 @@ import service_load
 from service_load import HONEST, Load, Service, job, run
 from support import ROOT, wait_until
 
-from kernelexp.api.service.options import ServeOptions
+from kernelexp.api.service.answers import ServeOptions
 from kernelexp.api.service.server import application
 from kernelexp.report import outputs
 from kernelexp.services.serving.queue import Queue

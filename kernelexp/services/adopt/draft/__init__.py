@@ -13,7 +13,7 @@ from kernelexp.project import scaffold
 from kernelexp.services.adopt import answers as answering
 from kernelexp.services.adopt import jobs
 from kernelexp.services.adopt.answers import Answers, DraftAxis, is_size
-from kernelexp.services.adopt.draft import arrays, exactness, launch, work
+from kernelexp.services.adopt.draft import arrays, launch, work
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 from warpsim.dtypes import SIZES
 
@@ -57,7 +57,7 @@ def problem(entries: Sequence[KernelEntry], origin: str, answers: Answers) -> st
         "WORKSPACES": arrays.workspaces(values, answers, names),
         "INPUTS": arrays.inputs(given, answers, names),
         "REFERENCE": arrays.references(outputs, values, own, answers),
-        "TOLERANCE": exactness.tolerance(outputs, given, answers, names, arithmetic),
+        "TOLERANCE": arrays.tolerance(outputs, given, answers, names, arithmetic),
         "TILES": launch.tiles(answers, names),
         "WORK": work.work(outputs, given, answers, names),
         "LAUNCH": textwrap.indent(launches, "    ").strip(),

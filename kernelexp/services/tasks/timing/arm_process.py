@@ -34,8 +34,8 @@ from kernelexp.model.decoding import decode
 from kernelexp.services.tasks import formats, wire
 from kernelexp.services.tasks.solution_process import explained
 from kernelexp.services.tasks.task import Call, Task
-from kernelexp.services.tasks.timing import sampling, shared
-from kernelexp.services.tasks.timing.lines import receive, send
+from kernelexp.services.tasks.timing import shared
+from kernelexp.services.tasks.timing.linked import receive, send
 from kernelexp.services.tasks.timing.shared import SharedMemory
 from kernelexp.system.process import confine
 
@@ -272,7 +272,7 @@ class _Slots:
             self._memory.write(self._slots[index][2], at, content)
 
     def _sample(self, answer: Any, number: int) -> Callable[[], bytes]:
-        found = sampling.place(answer, number) if _are_plain([answer]) else None
+        found = shared.place(answer, number) if _are_plain([answer]) else None
         if found is None:
             return bytes
         tensor, at, count = found

@@ -21,8 +21,8 @@ import msgspec
 from kernelexp.model.decoding import decode
 from kernelexp.services.tasks import formats, wire
 from kernelexp.services.tasks.task import Task, Values
-from kernelexp.services.tasks.timing import floor, sampling, shared
-from kernelexp.services.tasks.timing.lines import receive, send
+from kernelexp.services.tasks.timing import floor, shared
+from kernelexp.services.tasks.timing.linked import receive, send
 
 PRELOAD = ("torch",)
 HELD = 1024
@@ -270,7 +270,7 @@ class _Bank:
     def _checked(self, place: int, answer: Any, samples: Sequence[AnswerSample]) -> CheckedAnswer:
         with self._whole(place) as arguments:
             sentence = self._disagreement(arguments, answer)
-        late = any(sampling.content(answer, s.number).hex() != s.content for s in samples)
+        late = any(shared.content(answer, s.number).hex() != s.content for s in samples)
         return CheckedAnswer(digest=wire.digest(answer), sentence=sentence, late=late)
 
     def _disagreement(self, arguments: Values, answer: Any) -> str:
