@@ -23,6 +23,29 @@ def shorten(text: str, most: int = 100) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+def shorten_template(name: str, most: int = 160) -> str:
+    """A name in C++ in at most `most` characters, without the arguments of its innermost templates
+    first: `gemm<tuple<...>, half_t>`."""
+    depth = name.count("<")
+    while len(name) > most and depth:
+        name = _without_arguments(name, depth)
+        depth -= 1
+    return shorten(name, most)
+
+
+def _without_arguments(name: str, depth: int) -> str:
+    """The name with an ellipsis for the arguments of the templates within `depth` - 1 others."""
+    kept, at = [], 0
+    for letter in name:
+        at -= letter == ">"
+        if at < depth:
+            kept.append(letter)
+        if letter == "<":
+            at += 1
+            kept += ["..."] if at == depth else []
+    return "".join(kept)
+
+
 def si(value: float, unit: str) -> str:
     """Spells a value with the decimal prefix that leaves 1 to 999 before the point: `2.14 GB`."""
     for size, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):

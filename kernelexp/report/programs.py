@@ -9,7 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from kernelexp.model.errors import join
-from kernelexp.model.text import printable
+from kernelexp.model.text import printable, shorten_template
 from kernelexp.report.document.document import Block, Span, Style, paragraph, table
 from kernelexp.services.execution import Executed, Mistake
 from warpsim.launch import full_name
@@ -32,7 +32,7 @@ def render(executed: Executed, verbose: bool = False) -> Iterator[Block]:
     if verbose:
         rows = (
             (
-                full_name(one.kernel),
+                shorten_template(full_name(one.kernel)),
                 f"{one.launches:,}",
                 f"{one.thread_instructions:,}",
                 f"{one.seconds:.2f}",
@@ -55,7 +55,7 @@ def render(executed: Executed, verbose: bool = False) -> Iterator[Block]:
 
 
 def _place(mistake: Mistake) -> str:
-    parts = [f"in {mistake.kernel}"] if mistake.kernel else []
+    parts = [f"in {shorten_template(mistake.kernel)}"] if mistake.kernel else []
     parts += [f"at {mistake.where}"] if mistake.where else []
     parts += [f"inlined at {mistake.inlined}"] if mistake.inlined else []
     if mistake.launch:

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from kernelexp.model.text import CONTROL, markdown, markdown_line, printable, shorten
+from kernelexp.model.text import CONTROL, markdown, markdown_line, printable, shorten, shorten_template
 
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
@@ -106,3 +106,15 @@ def spell(child: object) -> str:
 
 def squeezed(text: str) -> str:
     return re.sub(r"\s+", "", text)
+
+
+def test_a_name_loses_the_arguments_of_its_innermost_templates_first() -> None:
+    name = "gemm<tuple<C<128>, C<64> >, half_t, Layout<tuple<C<1>, C<8> > > >"
+    assert shorten_template(name, 200) == name
+    assert shorten_template(name, 60) == "gemm<tuple<C<...>, C<...> >, half_t, Layout<tuple<...> > >"
+    assert shorten_template(name, 44) == "gemm<tuple<...>, half_t, Layout<...> >"
+    assert shorten_template(name, 10) == "gemm<...>"
+
+
+def test_a_name_that_is_no_template_ends_in_an_ellipsis() -> None:
+    assert shorten_template("abcdefgh", 5) == "abcd…"
