@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
+import msgspec
+
 from kernelexp.judge import plausible, verdict
 from kernelexp.judge.statistics import stats
 from kernelexp.model.arm import Arm
@@ -72,8 +74,30 @@ def remarks(record: Record, doubts: Doubts = doubts) -> Iterator[str]:
     for name, candidate in zip(record.names[1:], record.candidates, strict=True):
         for doubt in doubts(record, candidate):
             yield f"What the record says of {name} is not what its samples give: {doubt}."
+        if by_mean := _by_mean(record, candidate, name):
+            yield by_mean
     for what in unrecorded(record):
         yield f"This run did not record {what}: a change since is not noticed."
+
+
+def _by_mean(record: Record, candidate: Candidate, name: str) -> str:
+    """Says that a verdict against the margin is another by means of pairs than by their medians;
+    empty where it is not."""
+    own = measurement_of(record, name)
+    stated = candidate.verdict.status
+    if own is None or stated not in verdict.DECIDED:
+        return ""
+    effect = next((effect for effect in stats.ratios(own)[0] if effect.arm == name), None)
+    mean = stats.average(own, name)
+    if effect is None or mean is None or abs(mean - effect.ratio) <= record.margin / 2.0:
+        return ""
+    if verdict.side(mean, record.margin) is stated:
+        return ""
+    by_mean = msgspec.structs.replace(effect, ratio=mean)
+    return (
+        f"Launches of {name} or of the baseline fall into groups of different times: by the mean "
+        f"of its pairs, {name} is {verdict.spell_change(by_mean)}; the verdict is by their median."
+    )
 
 
 def unrecorded(record: Record) -> Iterator[str]:

@@ -375,6 +375,13 @@ def _against_margin(effect: Effect, margin: float) -> Verdict:
     return _verdict(Status.INCONCLUSIVE, "too_wide", sentence)
 
 
+def side(ratio: float, margin: float) -> Status:
+    """The verdict on a ratio that were known exactly."""
+    if abs(ratio - 1.0) <= margin:
+        return Status.NEUTRAL
+    return Status.IMPROVED if ratio < 1.0 else Status.REJECTED
+
+
 def _verdict(status: Status, reason: str, sentence: str) -> Verdict:
     return Verdict(status=status, reason=reason, sentence=sentence)
 

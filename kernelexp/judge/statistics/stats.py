@@ -40,6 +40,8 @@ CLOCK_CHANGE = 0.05
 DISTRUSTED = frozenset(
     ("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
 )
+# Of a process's pairs, left out of its mean at each end: what the machine's other work disturbed.
+TRIMMED = 0.05
 # The minimal detectable effect is the true effect that this share of measurements would detect.
 POWER = 0.8
 
@@ -131,10 +133,7 @@ def clustered(
     """The ratio of `arm` to `base` over processes; None where no process timed both."""
     medians, errors, pairs, dropped = [], [], 0, 0
     for worker in workers:
-        kept: dict[int, list[float]] = {}
-        for number, row in usable_rows(worker, version):
-            if (ratio := log_ratio(row, arm, base)) is not None:
-                kept.setdefault(number, []).append(ratio)
+        kept = _by_set(worker, arm, base, version)
         count = sum(map(len, kept.values()))
         dropped += _dropped(worker, arm, base)
         if count >= 2:
@@ -144,6 +143,38 @@ def clustered(
     if not medians:
         return None
     return _effect(name, medians, errors, risk, pairs, dropped)
+
+
+def _by_set(worker: Worker, arm: int, base: int, version: int) -> dict[int, list[float]]:
+    """One log ratio a usable row, by the set of arrays."""
+    kept: dict[int, list[float]] = {}
+    for number, row in usable_rows(worker, version):
+        if (ratio := log_ratio(row, arm, base)) is not None:
+            kept.setdefault(number, []).append(ratio)
+    return kept
+
+
+def average(measurement: Measurement, name: str) -> float | None:
+    """The ratio of an arm's times to the baseline's by means of pairs where `ratios()` has medians.
+
+    The two differ where part of the launches take another time: a candidate that is 10% slower in
+    every fifth launch is not slower in its median pair. None where no process timed both.
+    """
+    base = measurement.position("baseline")
+    names = [arm.name for arm in measurement.arms]
+    if base is None or name not in names:
+        return None
+    means = []
+    for worker in measurement.workers:
+        kept = _by_set(worker, names.index(name), base, measurement.version)
+        if sum(map(len, kept.values())) >= 2:
+            means.append(statistics.fmean(map(_trimmed_mean, kept.values())))
+    return math.exp(statistics.fmean(means)) if means else None
+
+
+def _trimmed_mean(values: Sequence[float]) -> float:
+    left_out = int(TRIMMED * len(values))
+    return statistics.fmean(sorted(values)[left_out : len(values) - left_out])
 
 
 def usable_rows(worker: Worker, version: int) -> Iterator[tuple[int, Row]]:
