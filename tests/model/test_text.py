@@ -9,7 +9,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from kernelexp.model.text import CONTROL, markdown, markdown_line, printable, shorten, shorten_template
+from kernelexp.model.text import (
+    CONTROL,
+    markdown,
+    markdown_line,
+    printable,
+    shorten,
+    shorten_template,
+)
 
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
@@ -109,10 +116,10 @@ def squeezed(text: str) -> str:
 
 
 def test_a_name_loses_the_arguments_of_its_innermost_templates_first() -> None:
-    name = "gemm<tuple<C<128>, C<64> >, half_t, Layout<tuple<C<1>, C<8> > > >"
+    name = "gemm<tuple<C<128>, C<64> >, half_t, Tile<tuple<C<1>, C<8> > > >"
     assert shorten_template(name, 200) == name
-    assert shorten_template(name, 60) == "gemm<tuple<C<...>, C<...> >, half_t, Layout<tuple<...> > >"
-    assert shorten_template(name, 44) == "gemm<tuple<...>, half_t, Layout<...> >"
+    assert shorten_template(name, 56) == "gemm<tuple<C<...>, C<...> >, half_t, Tile<tuple<...> > >"
+    assert shorten_template(name, 44) == "gemm<tuple<...>, half_t, Tile<...> >"
     assert shorten_template(name, 10) == "gemm<...>"
 
 
