@@ -80,6 +80,19 @@ def test_a_copy_that_leaves_its_array_for_the_next_names_it(copy: str) -> None:
     assert words in sentences(result)
 
 
+def test_a_copy_that_its_own_thread_has_not_waited_for_is_named_as_a_copy() -> None:
+    shared = ".shared .align 16 .b8 s[16];"
+    body = """
+    mov.u32 %r1, s; st.shared.u32 [s], 0; cp.async.ca.shared.global [%r1], [%x], 4;
+    cp.async.commit_group; ld.shared.u32 %r2, [s]; st.global.u32 [%x+4], %r2;
+    cp.async.wait_all;
+    """
+    result = run(ptx(body, ["x"], shared=shared), {"x": np.ones(2, np.uint32)}, threads=1)
+    assert found(result) == {"race"}
+    assert "is written here by a copy of thread (0, 0, 0) of block (0, 0, 0)," in sentences(result)
+    assert "and had not waited for the copy." in sentences(result)
+
+
 def test_a_place_in_an_inlined_function_comes_after_its_callers() -> None:
     kernel = Source("/k/gemm.cu", 46)
     wait = Source("/k/gemm.cu", 13, Source("/k/gemm.cu", 20, kernel))

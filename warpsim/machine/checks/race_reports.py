@@ -73,6 +73,16 @@ class RaceReports:
         if self._residents.execution.findings.again(kind, cause):
             return
         name, who = self.name(offset, site.element), self._residents.thread_name(thread)
+        if epoch & THREAD == thread:  # only a copy goes on beside its own thread
+            self._residents.report(
+                kind,
+                f"{name} is {now} here by a copy of {who}, which {before} it"
+                f"{self._at(epoch, site)}, and had not waited for the copy.",
+                site,
+                thread >> 5,
+                cause=cause,
+            )
+            return
         why = "and nothing orders the two accesses"
         if (epoch & THREAD) >> 5 == self._clocks.launched:
             why = "and no griddepcontrol.wait comes between"
