@@ -38,7 +38,7 @@ from kernelexp.evidence.programs import compiling, library
 from kernelexp.evidence.programs.captures import Allocation, relocated
 from kernelexp.services import execution
 from kernelexp.services.execution import ExecRequest
-from kernelexp.system import toolchain, wholefile
+from kernelexp.system import disk, toolchain
 from warpsim import REFUSALS, modules
 from warpsim.errors import UsageError
 from warpsim.launch import Launch, StructValue
@@ -125,7 +125,7 @@ def model(program: PublicProgram, folder: Path, kept: Path | None) -> dict[str, 
             executed = execute(program, folder)
             if kept is not None:
                 content = pickle.dumps((program.name, *executed))
-                wholefile.write(kept, lzma.compress(content, preset=1))
+                disk.write(kept, lzma.compress(content, preset=1))
         else:
             _, *executed = pickle.loads(lzma.decompress(kept.read_bytes()))
         return head | public_times.replayed(*executed, CHIP)

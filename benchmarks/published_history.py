@@ -21,11 +21,11 @@ import msgspec
 from kernelexp.cli import common
 from kernelexp.dossier.session import Session
 from kernelexp.logs import records
-from kernelexp.model.arm.published import PublishedResult
+from kernelexp.model.arm import PublishedResult
 from kernelexp.model.errors import KernelexpError
+from kernelexp.model.experiment import Variant
 from kernelexp.model.modelled import ModelledTime
 from kernelexp.model.record import Record
-from kernelexp.model.variant import Variant
 from kernelexp.project import Project, load
 from kernelexp.services import modelling
 

@@ -13,7 +13,7 @@ from kernelexp import project
 from kernelexp.evidence import build
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import KernelexpError
-from kernelexp.model.variant import Variant
+from kernelexp.model.experiment import Variant
 from kernelexp.system.toolchain import Toolchain
 
 Wrap = Callable[[str], Toolchain]

@@ -29,7 +29,7 @@ from kernelexp.evidence import build, native
 from kernelexp.evidence.build import compiler
 from kernelexp.project.problem import reads
 from kernelexp.services.check import gates
-from kernelexp.system import toolchain, usercache
+from kernelexp.system import disk, toolchain
 from kernelexp.system.toolchain import Toolchain
 
 # A busy machine is not a fault of a strategy. CI tries the same examples each time: its verdict is
@@ -69,7 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if getattr(config, "workerinput", {}).get("workerid", "gw0") != "gw0":
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv(usercache.VARIABLE, str(ROOT / build.CACHE))
+            patch.setenv(disk.CACHE_VARIABLE, str(ROOT / build.CACHE))
             compile_first(ROOT)
 
 
@@ -163,7 +163,7 @@ def user_cache() -> Iterator[Path]:
     """
     kept.tidy()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(usercache.VARIABLE, str(ROOT / build.CACHE))
+        patch.setenv(disk.CACHE_VARIABLE, str(ROOT / build.CACHE))
         compile_first(ROOT)
         yield ROOT / build.CACHE
 

@@ -11,9 +11,9 @@ from typing import Any, BinaryIO
 import msgspec
 
 from kernelexp import __version__, api
-from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault, KernelexpError, UsageError
 from kernelexp.project import Project
+from kernelexp.system.disk import decode
 from kernelexp.system.process import interrupts
 
 _ABOUT = (

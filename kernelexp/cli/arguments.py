@@ -9,9 +9,9 @@ from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelexp.model.arm import Isa
-    from kernelexp.model.axes import Point
+    from kernelexp.model.experiment import Variant
     from kernelexp.model.limits import Limits
-    from kernelexp.model.variant import Variant
+    from kernelexp.model.spelling import Point
     from kernelexp.project import Project
 
 

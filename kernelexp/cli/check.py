@@ -97,7 +97,7 @@ def _show(checked: Checked, junit: Path | None, markdown: bool, json: bool) -> N
     """Writes findings to a file for JUnit, to GitHub Actions if run there, and to stdout."""
     from kernelexp.report.document import markdown as rendering
     from kernelexp.report.runs import gates as report
-    from kernelexp.system import wholefile
+    from kernelexp.system import disk
 
     findings = checked.findings
     if junit:
@@ -105,7 +105,7 @@ def _show(checked: Checked, junit: Path | None, markdown: bool, json: bool) -> N
         if junit.exists() and not junit.is_file():  # a pipe, /dev/stdout
             junit.write_bytes(xml)
         else:
-            wholefile.write(junit.resolve(), xml, durable=False)
+            disk.write(junit.resolve(), xml, durable=False)
     if in_github_actions():
         for annotation in report.to_annotations(findings):
             typer.echo(annotation, err=json or markdown)

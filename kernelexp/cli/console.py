@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from kernelexp.model.progress import OnProgress, Phase, Step
     from kernelexp.report.document.document import Document
+    from kernelexp.system.live import OnProgress, Phase, Step
 
 # In a pipe nobody sees a bar: a line says now and then that work goes on.
 REMIND_S = 30.0

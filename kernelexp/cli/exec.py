@@ -157,13 +157,13 @@ def _show(
     import msgspec
 
     from kernelexp.report import programs as report
-    from kernelexp.system import wholefile
+    from kernelexp.system import disk
 
     if junit:
-        wholefile.write(junit.resolve(), report.to_junit(executed).encode(), durable=False)
+        disk.write(junit.resolve(), report.to_junit(executed).encode(), durable=False)
     if sarif:
         content = msgspec.json.format(msgspec.json.encode(report.to_sarif(executed)), indent=2)
-        wholefile.write(sarif.resolve(), content, durable=False)
+        disk.write(sarif.resolve(), content, durable=False)
     if json:
         print_json("exec", executed)
     else:

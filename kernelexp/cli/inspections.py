@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kernelexp.dossier.session import Session
     from kernelexp.judge.instructions import JudgedInstructions
     from kernelexp.model.errors import KernelexpError
-    from kernelexp.model.variant import Variant
+    from kernelexp.model.experiment import Variant
     from kernelexp.project import Project
     from kernelexp.services.inspection import Inspection
     from kernelexp.services.lines.service import Lines
@@ -156,7 +156,7 @@ def _judge(
 def _write_page(page: str, loaded: Project, costs: Sequence[Lines]) -> None:
     from kernelexp.report.site import listing
     from kernelexp.services import modelling
-    from kernelexp.system import wholefile
+    from kernelexp.system import disk
 
     built = [cost for cost in costs if cost.pieces]
     if not built:
@@ -168,7 +168,7 @@ def _write_page(page: str, loaded: Project, costs: Sequence[Lines]) -> None:
     ]
     title = " and ".join(cost.lines.label for cost in listings)
     try:
-        wholefile.write(Path(page), listing.page(listings, title))
+        disk.write(Path(page), listing.page(listings, title))
     except OSError as error:
         raise UsageError(f"--page {page} can't be written: {error.strerror}.") from None
     print_message(f"wrote {page}")

@@ -113,7 +113,7 @@ def _of_words(
 
 
 def _refuse_equal(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> None:
-    from kernelexp.model.axes import spell
+    from kernelexp.model.spelling import spell
 
     if all(spell(baseline[axis]) == spell(value) for axis, value in candidate.items()):
         raise UsageError(

@@ -19,7 +19,7 @@ from kernelexp.model.errors import KernelexpError, UsageError
 if TYPE_CHECKING:
     from kernelexp.evidence.profile.ncu import Ncu
     from kernelexp.model.arm import BuildEvidence
-    from kernelexp.model.variant import Variant
+    from kernelexp.model.experiment import Variant
     from kernelexp.project import Project
     from kernelexp.services.profiling import Profiling
 

@@ -78,7 +78,7 @@ def report(
 def _write_single(loaded: Project, path: Path, force: bool) -> None:
     """Replaces a report's own file only."""
     from kernelexp.report.site import single, site
-    from kernelexp.system import wholefile
+    from kernelexp.system import disk
 
     common.require_folder(path)
     if path.exists() and not force and single.MARK not in path.read_bytes():
@@ -89,5 +89,5 @@ def _write_single(loaded: Project, path: Path, force: bool) -> None:
     project_site = site.ProjectSite(loaded, listings=False)
     common.warn(loaded.root, project_site.unreadable)
     content = single.render(project_site)
-    wholefile.write(path, content, durable=False)
+    disk.write(path, content, durable=False)
     typer.echo(f"wrote {path}, {len(content) / 1e6:.1f} MB")

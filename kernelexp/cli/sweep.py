@@ -132,7 +132,7 @@ def sweep(
     For example:
         kernelexp sweep transpose@sm_90a rows='*' layout=padded,swizzled
     """
-    from kernelexp.model.sizes import split
+    from kernelexp.model.spelling import split_sizes
     from kernelexp.project import editing
     from kernelexp.report.runs import dispatch as table
     from kernelexp.report.runs import sweep as report
@@ -156,7 +156,7 @@ def sweep(
         record = service.latest(loaded, words[0])
         print_text(editing.to_yaml(service.experiment_of(loaded, record, experiment)))
         return
-    if strategy and len(split(size)) > 1:
+    if strategy and len(split_sizes(size)) > 1:
         raise UsageError("--strategy searches at one size: name one with --size.")
     tuning = strategy and SearchPlan(
         strategy=Strategy(strategy), trials=trials, seed=seed, objective=objective, size=size
@@ -174,7 +174,7 @@ def sweep(
     if dry_run:
         refused = service.refusals(loaded, grid, parse_limits(limit))
         budget_s = parse_seconds(budget, "--budget") if budget else BUDGET_S
-        names = split(size)
+        names = split_sizes(size)
         timing = service.estimate(loaded, grid, len(refused), budget_s, len(names))
         values = swept.PlannedSweep(sweep=grid, sizes=names, refused=refused, timing=timing)
         output("sweep-plan", values, report.planned(grid, names, refused, timing), json)
@@ -245,7 +245,7 @@ def _print(
     import msgspec
 
     from kernelexp.judge import sweeps
-    from kernelexp.model.axes import spell_point
+    from kernelexp.model.spelling import spell_point
     from kernelexp.report.runs import sweep as report
     from kernelexp.report.runs import swept
 

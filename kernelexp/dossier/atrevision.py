@@ -12,9 +12,9 @@ from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.model.arm import Arm, sound
-from kernelexp.model.axes import AxisValue
 from kernelexp.model.errors import KernelexpError
-from kernelexp.model.variant import Variant
+from kernelexp.model.experiment import Variant
+from kernelexp.model.spelling import AxisValue
 from kernelexp.project import Project, revisions
 from kernelexp.project.problem import consult
 from warpsim.launch import Launch

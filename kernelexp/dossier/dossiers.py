@@ -19,8 +19,8 @@ from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.judge.limits.case import Case
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm, PublishedResult, sound
+from kernelexp.model.experiment import Variant
 from kernelexp.model.record import Profile, Record
-from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 
 

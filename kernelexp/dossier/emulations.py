@@ -17,11 +17,11 @@ from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.judge import verdict
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, Status, faults, without_fault
-from kernelexp.model.decoding import decode
 from kernelexp.model.errors import KernelexpError
-from kernelexp.model.variant import Variant
+from kernelexp.model.experiment import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
+from kernelexp.system.disk import decode
 
 
 class Emulation(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,8 +15,8 @@ from kernelexp.evidence.measure.measured import SIZE
 from kernelexp.judge import executed, verdict
 from kernelexp.judge.limits.case import Case
 from kernelexp.model.errors import BuildError, KernelFault
+from kernelexp.model.experiment import Variant
 from kernelexp.model.record import Record
-from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from warpsim.launch import main_launch

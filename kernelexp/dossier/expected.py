@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from kernelexp.dossier.standing import Standings
 from kernelexp.judge.expectations import Judged, judge
 from kernelexp.model.arm import Arm
-from kernelexp.model.variant import arm_names
+from kernelexp.model.experiment import arm_names
 
 Rewriting: TypeAlias = Literal["", "reworded", "edited"]
 """What became of a hypothesis after it was measured: reworded has the same figures."""

@@ -29,11 +29,10 @@ from kernelexp.model.arm import (
     Verdict,
     sound,
 )
-from kernelexp.model.axes import spell_point
 from kernelexp.model.errors import ConfigurationError, KernelexpError, UsageError
-from kernelexp.model.experiment import Program
+from kernelexp.model.experiment import Placed, Program, Variant
 from kernelexp.model.limits import Limits
-from kernelexp.model.variant import Placed, Variant
+from kernelexp.model.spelling import spell_point
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from kernelexp.project.problem.config import Configured, configure

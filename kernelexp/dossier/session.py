@@ -6,7 +6,7 @@ import msgspec
 
 from kernelexp.evidence.executor import Executor, Local
 from kernelexp.model.limits import Limits
-from kernelexp.model.progress import OnProgress
+from kernelexp.system.live import OnProgress
 from kernelexp.system.toolchain import Toolchain
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kernelexp.evidence.build.planning import INCLUDE
-from kernelexp.system import ownfiles
+from kernelexp.system import disk
 from kernelexp.system.toolchain import HEADERS
 
 _INCLUDES = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.M)
@@ -107,7 +107,7 @@ class Shadows:
 
     def _is_there(self, path: str) -> bool:
         if path not in self._there:
-            own = ownfiles.is_own(self._root, path)
+            own = disk.is_own(self._root, path)
             self._there[path] = own and os.path.isfile(self._root / path)
         return self._there[path]
 

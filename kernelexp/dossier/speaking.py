@@ -19,8 +19,8 @@ from kernelexp.dossier.standing import Tree
 from kernelexp.judge.verdict import SILENT
 from kernelexp.logs import records
 from kernelexp.model.arm import Arm
+from kernelexp.model.experiment import Variant
 from kernelexp.model.record import Record, is_of, unusual
-from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 
 _READ_MAX = 400

@@ -24,15 +24,14 @@ from kernelexp.logs import decisions, profiles, records
 from kernelexp.logs.decisions import Decision
 from kernelexp.logs.records import Unreadable
 from kernelexp.model.arm import Arm, Status, Verdict
-from kernelexp.model.axes import Point, spell, spell_point
 from kernelexp.model.errors import UsageError
-from kernelexp.model.experiment import Experiment
+from kernelexp.model.experiment import Experiment, Variant, arm_names
 from kernelexp.model.measurement import Effect
 from kernelexp.model.record import Candidate, Profile, Record, is_of, own_axes, unusual
-from kernelexp.model.variant import Variant, arm_names
+from kernelexp.model.spelling import Point, spell, spell_point
 from kernelexp.project import Project
 from kernelexp.project.problem import files, reads
-from kernelexp.system import ownfiles
+from kernelexp.system import disk
 from kernelexp.system.toolchain import HEADERS
 
 _RIGHT = ".kernelexp/judged"
@@ -164,7 +163,7 @@ class Tree:
         repository around it, are read, in pieces.
         """
         if path not in self._hashes:
-            is_own = ownfiles.is_own(self._root, path.removesuffix("/"))
+            is_own = disk.is_own(self._root, path.removesuffix("/"))
             self._hashes[path] = self._hash(path) if is_own else ""
         return self._hashes[path]
 

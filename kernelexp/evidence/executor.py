@@ -20,8 +20,8 @@ from kernelexp.logs import surroundings
 from kernelexp.model.arm import ArmOrFault
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.model.measurement import Device, Gpus, Measurement
-from kernelexp.model.progress import OnProgress
 from kernelexp.system import device as devices
+from kernelexp.system.live import OnProgress
 
 
 class Executor(Protocol):

@@ -21,7 +21,7 @@ import msgspec
 
 from kernelexp.evidence import build
 from kernelexp.model.errors import EnvironmentFault
-from kernelexp.system import usercache, wholefile
+from kernelexp.system import disk
 from kernelexp.system.process import processes
 
 COMPILERS = ("g++", "c++", "clang++")
@@ -102,7 +102,7 @@ def folders(root: Path) -> list[Path]:
 
 
 def _folders(root: Path) -> Iterator[Path]:
-    if shared := usercache.folder():
+    if shared := disk.user_cache():
         yield shared / "native"
     yield root / build.CACHE / "native"
 
@@ -124,7 +124,7 @@ def _made(path: Path, make: Callable[[Path], Path]) -> Path:
                     shutil.rmtree(left, ignore_errors=True)
             with tempfile.TemporaryDirectory(suffix=".tmp", dir=path.parent) as place:
                 whole = make(Path(place))
-                wholefile.sync(whole)
+                disk.sync(whole)
                 whole.rename(path)
     return path
 

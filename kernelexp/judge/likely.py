@@ -15,7 +15,7 @@ from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.changed import PART, WARPS, ChangedFigure
 from kernelexp.judge.limits.floors import OF_CHIP, Resource
 from kernelexp.judge.limits.units import units
-from kernelexp.model.axes import AxisValue, spell
+from kernelexp.model.spelling import AxisValue, spell
 
 BUSY = 40.0
 """Percent of a limit from which more or less work for it is taken to be felt in the time."""

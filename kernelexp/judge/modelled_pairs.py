@@ -22,7 +22,7 @@ from kernelexp.facts.modelled_errors import (
     Worth,
 )
 from kernelexp.model.arm import Arm
-from kernelexp.model.variant import Variant
+from kernelexp.model.experiment import Variant
 
 
 class ModelledPair(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,10 +10,9 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from kernelexp.logs.documents import Unreadable, apart, decode
-from kernelexp.model.axes import AxisValue, holds
-from kernelexp.model.names import is_name
-from kernelexp.model.variant import Placed, Variant
-from kernelexp.system import wholefile
+from kernelexp.model.experiment import Placed, Variant
+from kernelexp.model.spelling import AxisValue, holds, is_name
+from kernelexp.system import disk
 
 FOLDER = "logs/decisions"
 VERSION = 1
@@ -66,14 +65,14 @@ def next_moment(root: Path) -> datetime:
 
 def new_name(moment: datetime) -> str:
     """A name that no other decision has, so that branches which both decided merge."""
-    return wholefile.name_at(moment)
+    return disk.name_at(moment)
 
 
-def write(root: Path, decision: Decision, files: wholefile.FilesTogether | None = None) -> Path:
+def write(root: Path, decision: Decision, files: disk.FilesTogether | None = None) -> Path:
     """Writes the decision, with others if there are `files`; a kill leaves none or whole ones."""
     text = msgspec.json.format(_encoder.encode(decision), indent=1) + b"\n"
     path = root / FOLDER / f"{decision.name}.json"
-    return files.write(path, text) if files else wholefile.write(path, text)
+    return files.write(path, text) if files else disk.write(path, text)
 
 
 def read_all(root: Path) -> tuple[list[Decision], list[Unreadable]]:

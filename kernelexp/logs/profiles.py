@@ -10,10 +10,9 @@ import msgspec
 from kernelexp.logs import documents
 from kernelexp.logs.documents import Unreadable, sealed
 from kernelexp.model.arm import Arm
-from kernelexp.model.axes import AxisValue
-from kernelexp.model.names import is_name
 from kernelexp.model.record import Profile, is_of
-from kernelexp.system import wholefile
+from kernelexp.model.spelling import AxisValue, is_name
+from kernelexp.system import disk
 
 FOLDER = "logs/profiles"
 VERSION = 1
@@ -48,7 +47,7 @@ _arm_decoder = msgspec.json.Decoder(_Arm)
 
 def write(root: Path, profile: Profile) -> Path:
     """Writes the profile; a kill at any moment leaves either none or a whole one."""
-    return wholefile.write(root / FOLDER / f"{profile.run}.json", encode(profile).encode())
+    return disk.write(root / FOLDER / f"{profile.run}.json", encode(profile).encode())
 
 
 def encode(profile: Profile) -> str:

@@ -11,9 +11,9 @@ from kernelexp.facts import metrics
 from kernelexp.facts.counters import PTX
 from kernelexp.logs.recounts import Recount
 from kernelexp.model.arm import Arm, EmulatedEvidence
-from kernelexp.model.axes import spell
 from kernelexp.model.measurement import Measurement
 from kernelexp.model.record import Record, measured_evidence, measurements, with_arms
+from kernelexp.model.spelling import spell
 
 
 def complete(record: Record) -> Record:

@@ -17,10 +17,10 @@ from kernelexp.logs.documents import sealed as sealed
 from kernelexp.logs.record import complete, contradiction, with_recount
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError
-from kernelexp.model.names import is_name
+from kernelexp.model.experiment import Placed
 from kernelexp.model.record import Record, is_of, separate
-from kernelexp.model.variant import Placed
-from kernelexp.system import wholefile
+from kernelexp.model.spelling import is_name
+from kernelexp.system import disk
 
 FOLDER = "logs/runs"
 PUBLISHED = "published"
@@ -35,7 +35,7 @@ _held: WeakValueDictionary[tuple[str, int, int, int], Record] = WeakValueDiction
 
 def new_run_name() -> str:
     """A name that sorts by time and that no other run has."""
-    return wholefile.name_at(datetime.now(UTC))
+    return disk.name_at(datetime.now(UTC))
 
 
 def file_name(record: Record) -> str:
@@ -49,7 +49,7 @@ def file_name(record: Record) -> str:
 
 def write(root: Path, record: Record) -> Path:
     """Writes the record; a kill at any moment leaves either no record or a whole one."""
-    return wholefile.write(place(root, record), encode(record).encode())
+    return disk.write(place(root, record), encode(record).encode())
 
 
 def place(root: Path, record: Record) -> Path:

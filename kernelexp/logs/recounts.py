@@ -13,7 +13,7 @@ import msgspec
 
 from kernelexp.logs.documents import Unreadable, decode, sealed
 from kernelexp.model.arm import EmulatedEvidence
-from kernelexp.system import wholefile
+from kernelexp.system import disk
 
 FOLDER = "logs/recounts"
 VERSION = 1
@@ -53,10 +53,10 @@ _decoder = msgspec.json.Decoder(Recount)
 
 def write(root: Path, recount: Recount) -> Path:
     """Adds a recount to those of its run; a kill leaves none or a whole one."""
-    name = f"{wholefile.name_at(datetime.now(UTC))}.json"
+    name = f"{disk.name_at(datetime.now(UTC))}.json"
     named = msgspec.to_builtins(recount, str_keys=True)  # the encoder orders no other keys
     text = sealed(msgspec.json.format(_encoder.encode(named), indent=1).decode())
-    return wholefile.write(root / FOLDER / recount.run / name, text.encode())
+    return disk.write(root / FOLDER / recount.run / name, text.encode())
 
 
 def latest(root: str, run: str) -> Recount | Unreadable | None:

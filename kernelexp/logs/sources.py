@@ -16,7 +16,7 @@ from pathlib import Path
 from kernelexp.logs import surroundings
 from kernelexp.model.errors import UsageError
 from kernelexp.model.record import Record
-from kernelexp.system import ownfiles, wholefile
+from kernelexp.system import disk
 
 FOLDER = "logs/sources"
 STORED_MAX = 16 << 20
@@ -43,14 +43,14 @@ def keep(home: Path, root: Path, digests: Mapping[str, str]) -> bool:
             continue
         content = (root / name).read_bytes()
         if sha256(content) == digest:
-            wholefile.write(_place(home, digest), gzip.compress(content, mtime=0))
+            disk.write(_place(home, digest), gzip.compress(content, mtime=0))
     return all(_place(home, digest).is_file() for digest in digests.values())
 
 
 def are_unchanged(root: Path, digests: Mapping[str, str]) -> bool:
     """Whether the tree has all these files with this content."""
     return all(
-        ownfiles.is_own(root, name)
+        disk.is_own(root, name)
         and (root / name).is_file()
         and sha256((root / name).read_bytes()) == digest
         for name, digest in digests.items()
@@ -78,7 +78,7 @@ def _candidates(root: Path, record: Record, name: str, digest: str) -> Iterable[
     stored = _stored(root, digest)
     if stored is not None:
         yield stored
-    if ownfiles.is_own(root, name) and (root / name).is_file():
+    if disk.is_own(root, name) and (root / name).is_file():
         yield (root / name).read_bytes()
     if record.git:
         text = surroundings.read_committed(root, record.git.commit, name)
@@ -104,11 +104,11 @@ def restore(root: Path, record: Record) -> Path:
     """A folder with every file of a run as it was, at its path from the root."""
     names = list(of_record(record))
     above = max((name.split("/").count("..") for name in names), default=0)
-    top = root / ownfiles.RESTORED / record.run
+    top = root / disk.RESTORED / record.run
     folder = top.joinpath(*root.parts[len(root.parts) - above :])
     for name in names:
         path = Path(os.path.normpath(folder / name))
-        if not (ownfiles.is_own(root, name) and path.resolve().is_relative_to(top.resolve())):
+        if not (disk.is_own(root, name) and path.resolve().is_relative_to(top.resolve())):
             raise UsageError(f"run {record.run} names {name}, which is outside of its project.")
-        wholefile.write(path, content(root, record, name))
+        disk.write(path, content(root, record, name))
     return folder

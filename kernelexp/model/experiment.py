@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
-from kernelexp.model import names, sizes
-from kernelexp.model.axes import AxisValue, Point, spell
+from kernelexp.model import spelling
+from kernelexp.model.spelling import AxisValue, Point, spell, spell_sizes
 
-Line = Annotated[str, Meta(pattern=names.LINE)]
-Name = Annotated[str, Meta(pattern=names.NAME, max_length=100)]
-AxisName = Annotated[str, Meta(pattern=names.AXIS, max_length=100)]
-Parameter = Annotated[str, Meta(pattern=names.PARAMETER, max_length=100)]
-Token = Annotated[str, Meta(pattern=names.TOKEN, max_length=100)]
-Flag = Annotated[str, Meta(pattern=names.FLAG, max_length=1000)]
-FigureName = Annotated[str, Meta(pattern=names.FIGURE, max_length=300)]
-PrintedName = Annotated[str, Meta(pattern=names.PRINTED, max_length=100)]
-Word = Annotated[str, Meta(pattern=names.WORD, max_length=1000)]
-Pattern = Annotated[str, Meta(pattern=names.LINE, max_length=1000)]
-Unit = Annotated[str, Meta(pattern=names.WORD, max_length=20)]
-Source = Annotated[str, Meta(pattern=names.SOURCE, max_length=200)]
-Sources = Annotated[str, Meta(pattern=names.SOURCES, max_length=200)]
+Line = Annotated[str, Meta(pattern=spelling.LINE)]
+Name = Annotated[str, Meta(pattern=spelling.NAME, max_length=100)]
+AxisName = Annotated[str, Meta(pattern=spelling.AXIS, max_length=100)]
+Parameter = Annotated[str, Meta(pattern=spelling.PARAMETER, max_length=100)]
+Token = Annotated[str, Meta(pattern=spelling.TOKEN, max_length=100)]
+Flag = Annotated[str, Meta(pattern=spelling.FLAG, max_length=1000)]
+FigureName = Annotated[str, Meta(pattern=spelling.FIGURE, max_length=300)]
+PrintedName = Annotated[str, Meta(pattern=spelling.PRINTED, max_length=100)]
+Word = Annotated[str, Meta(pattern=spelling.WORD, max_length=1000)]
+Pattern = Annotated[str, Meta(pattern=spelling.LINE, max_length=1000)]
+Unit = Annotated[str, Meta(pattern=spelling.WORD, max_length=20)]
+Source = Annotated[str, Meta(pattern=spelling.SOURCE, max_length=200)]
+Sources = Annotated[str, Meta(pattern=spelling.SOURCES, max_length=200)]
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -246,7 +246,7 @@ class Experiment(Written, frozen=True, kw_only=True):
     @property
     def timed_sizes(self) -> tuple[str, ...]:
         """The names of what is timed; empty where the experiment names none."""
-        return sizes.spell(self.sizes) or ((self.size,) if self.size else ())
+        return spell_sizes(self.sizes) or ((self.size,) if self.size else ())
 
     @property
     def candidates(self) -> list[Point]:
@@ -279,3 +279,50 @@ def form_of(source: str) -> Form:
     if source.endswith(".ptx"):
         return "ptx"
     return "cubin" if source.endswith(".cubin") else "source"
+
+
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
+    """A point on a kernel's axes for one architecture: all that a build is made from."""
+
+    kernel: str
+    arch: str
+    source: str
+    """Path of the .cu, .ptx or .cubin, from the project's root."""
+    sources: str = ""
+    """The same as the target names it, where it depends on axes."""
+    axes: dict[str, AxisValue]
+    flags: tuple[str, ...] = ()
+    config: str = ""
+    """Path of the header that is read before the build; empty where there is none."""
+    program: Program | None = None
+    """How it is run where it is a program with a main of its own."""
+
+    @property
+    def form(self) -> Form:
+        """The form of its source: another compiler may have made PTX or a cubin of it."""
+        return form_of(self.source)
+
+    @property
+    def defines(self) -> tuple[str, ...]:
+        """`KX_STAGES=4`; strings as bare tokens, so that a source writes TmemLoad::KX_TMEM_LOAD."""
+        return tuple(f"KX_{axis.upper()}={spell(value)}" for axis, value in self.axes.items())
+
+
+class Placed(Protocol):
+    """Anything with a place on a kernel's axes: a variant, or an arm."""
+
+    @property
+    def kernel(self) -> str: ...
+
+    @property
+    def arch(self) -> str: ...
+
+    @property
+    def axes(self) -> Mapping[str, AxisValue]: ...
+
+
+def arm_names(candidates: int) -> tuple[str, ...]:
+    """The names of a baseline and so many candidates, in their order."""
+    if candidates == 1:
+        return "baseline", "candidate"
+    return "baseline", *(f"candidate {number}" for number in range(1, candidates + 1))

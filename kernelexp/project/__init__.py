@@ -22,11 +22,19 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.model.axes import Point, spell, spell_point
 from kernelexp.model.errors import ConfigurationError, UsageError, nearest, suggest
-from kernelexp.model.experiment import Experiment, Kernel, Program, Target, fill, placeholders
+from kernelexp.model.experiment import (
+    Experiment,
+    Kernel,
+    Placed,
+    Program,
+    Target,
+    Variant,
+    fill,
+    placeholders,
+)
+from kernelexp.model.spelling import Point, spell, spell_point
 from kernelexp.model.text import quote, shorten, spelled
-from kernelexp.model.variant import Placed, Variant
 from kernelexp.project import layout, meaning, shape
 from kernelexp.project.faults import Fault
 from kernelexp.project.kernels import check_point

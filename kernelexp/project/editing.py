@@ -10,10 +10,10 @@ from typing import Any, Literal
 import yaml
 
 from kernelexp.model.errors import ConfigurationError, UsageError
-from kernelexp.model.names import is_name, is_sweep
+from kernelexp.model.spelling import is_name, is_sweep
 from kernelexp.project import Project, layout
 from kernelexp.project.layout import Section
-from kernelexp.system import wholefile
+from kernelexp.system import disk
 
 FIRST_ID = "E1"
 _WIDTH = 98
@@ -53,10 +53,10 @@ def add(project: Project, name: str, experiment: Mapping[str, Any]) -> Path:
     own = [item for item in project.experiments if item not in project.history]
     if own and project.places[own[-1]].startswith("experiments/"):
         path = project.root / "experiments" / f"{name}.yaml"
-        return wholefile.write(path, to_yaml(experiment).encode())
+        return disk.write(path, to_yaml(experiment).encode())
     path = project.root / layout.FILE
     text = insert(path.read_text("utf-8"), "experiments", {name: experiment})
-    return wholefile.write(path.resolve(), text.encode())
+    return disk.write(path.resolve(), text.encode())
 
 
 def to_yaml(values: Mapping[str, Any]) -> str:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from kernelexp.facts import condition, expectation, metrics
 from kernelexp.facts.arch import ARCHITECTURES
-from kernelexp.model.axes import AxisValue, Point, spell
 from kernelexp.model.errors import join, suggest
 from kernelexp.model.experiment import (
     Axis,
@@ -26,6 +25,7 @@ from kernelexp.model.experiment import (
     form_of,
     placeholders,
 )
+from kernelexp.model.spelling import AxisValue, Point, spell
 from kernelexp.model.text import quote, shorten
 from kernelexp.project import layout
 from kernelexp.project.faults import Fault, KeyPath

@@ -11,10 +11,9 @@ import msgspec
 from kernelexp.facts import expectation, metrics
 from kernelexp.logs import decisions
 from kernelexp.logs.decisions import Decision
-from kernelexp.model.axes import Point
 from kernelexp.model.errors import suggest
 from kernelexp.model.experiment import Experiment, Kernel, Target
-from kernelexp.model.names import SWEEP, is_name, is_sweep
+from kernelexp.model.spelling import SWEEP, Point, is_name, is_sweep
 from kernelexp.model.text import quote
 from kernelexp.project import kernels as checks
 from kernelexp.project import layout

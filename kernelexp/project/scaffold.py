@@ -14,7 +14,7 @@ from kernelexp import project
 from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.model.errors import EnvironmentFault, UsageError, suggest
 from kernelexp.project import layout, shape
-from kernelexp.system import wholefile
+from kernelexp.system import disk
 
 TEMPLATES = resources.files("kernelexp.project") / "templates"
 SCHEMA = "experiments.schema.json"
@@ -72,7 +72,7 @@ def start(folder: Path, arch: str, empty: bool = False) -> Started:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EnvironmentFault(f"{folder} can't be made: {error.strerror}.") from None
-    with wholefile.FilesTogether() as files:
+    with disk.FilesTogether() as files:
         for path, text in wanted.items():
             files.write(path, text.encode())
         loaded = project.load(root)

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from kernelexp.model import axes, names
+from kernelexp.model import spelling
 from kernelexp.model.errors import join, suggest
 from kernelexp.model.experiment import Experiment, ProjectFile
 from kernelexp.model.text import quote
@@ -93,7 +93,7 @@ def _spell_out(document: Document, error: Any) -> Iterator[Fault]:
         message = f"this has {len(value)} items; at most {error.validator_value} are allowed."
         yield document.fault(path, message)
     elif error.validator == "enum" and not isinstance(value, dict | list):
-        spelled = [axes.spell(item) for item in error.validator_value]
+        spelled = [spelling.spell(item) for item in error.validator_value]
         shown = quote(value) if isinstance(value, str) else value
         yield document.fault(path, f"{shown} is not allowed; allowed: {join(spelled)}.")
     else:
@@ -116,7 +116,7 @@ def _refuse_text(error: Any) -> str:
     if error.validator == "maxLength":
         most = error.validator_value
         return f"this has {len(error.instance)} characters; at most {most} are allowed."
-    return f"{quote(error.instance)} is not allowed: {names.SENTENCES[error.validator_value]}."
+    return f"{quote(error.instance)} is not allowed: {spelling.SENTENCES[error.validator_value]}."
 
 
 _TYPES = {
@@ -132,7 +132,7 @@ def _describe(schema: Mapping[str, Any]) -> str:
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(_describe(option) for option in schema["anyOf"]))
     if "enum" in schema:
-        return join(axes.spell(value) for value in schema["enum"])
+        return join(spelling.spell(value) for value in schema["enum"])
     return _TYPES.get(schema.get("type", ""), "a mapping")
 
 

@@ -21,10 +21,10 @@ from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.judge import ranking
 from kernelexp.judge.ranking import ComparedFigure, ComparedGroup
 from kernelexp.model.arm import MeasuredEvidence, PublishedResult, Resources
-from kernelexp.model.axes import AxisValue
 from kernelexp.model.errors import UsageError
+from kernelexp.model.experiment import Variant
 from kernelexp.model.record import Record
-from kernelexp.model.variant import Variant
+from kernelexp.model.spelling import AxisValue
 from kernelexp.project import Project, parse_arm
 from kernelexp.services import comparisons
 from kernelexp.services.comparisons import ComparisonOptions

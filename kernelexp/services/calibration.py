@@ -17,12 +17,12 @@ from kernelexp.judge.statistics import rates
 from kernelexp.judge.statistics.rates import Rates
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import EnvironmentFault, UsageError
+from kernelexp.model.experiment import Variant
 from kernelexp.model.measurement import Measurement, Options, Role, TimedArm
-from kernelexp.model.progress import OnProgress
-from kernelexp.model.variant import Variant
 from kernelexp.project.problem import loader
 from kernelexp.system import device as devices
 from kernelexp.system import toolchain
+from kernelexp.system.live import OnProgress
 
 KNOB = Path(__file__).parent / "knob"
 COMPARED = 4

@@ -16,9 +16,9 @@ from kernelexp.facts.metrics import Kind
 from kernelexp.judge import ranking
 from kernelexp.judge.ranking import FLOOR, ComparedGroup, RankedFinding
 from kernelexp.model.arm import Arm
-from kernelexp.model.axes import AxisValue
 from kernelexp.model.errors import UsageError
 from kernelexp.model.measurement import Effect
+from kernelexp.model.spelling import AxisValue
 from kernelexp.model.text import one_line
 
 KINDS: tuple[Kind, ...] = ("measured", "built", "emulated", "profiled", "published")

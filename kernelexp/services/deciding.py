@@ -10,11 +10,11 @@ from kernelexp.dossier import standing
 from kernelexp.dossier.standing import Standing, Standings
 from kernelexp.logs import decisions
 from kernelexp.logs.decisions import Decision, Word
-from kernelexp.model.axes import spell_point
 from kernelexp.model.errors import UsageError
+from kernelexp.model.spelling import spell_point
 from kernelexp.model.text import quote
 from kernelexp.project import Project, require_candidate, revisions
-from kernelexp.system import wholefile
+from kernelexp.system import disk
 
 
 class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ def accept(
             f"accepted ({_numbered(standings)})."
         )
     chosen = _chosen(name, standings, candidate)
-    with wholefile.FilesTogether() as files:
+    with disk.FilesTogether() as files:
         return _decide(files, project, name, "accepted", chosen, decision_request)
 
 
@@ -55,7 +55,7 @@ def reject(
     """Rejects one candidate, or all of an experiment; one that was accepted is so no more."""
     standings = standing.of_experiment(project, name, standing.Tree(project.root))
     chosen = _chosen(name, standings, candidate)
-    with wholefile.FilesTogether() as files:
+    with disk.FilesTogether() as files:
         return _decide(files, project, name, "rejected", chosen, decision_request)
 
 
@@ -76,7 +76,7 @@ def replace(
             f"{by} has {len(successor.candidates)} candidates, none of them accepted: accept one "
             f"first (kernelexp decide accept {by} --candidate N)."
         )
-    with wholefile.FilesTogether() as files:
+    with disk.FilesTogether() as files:
         if accepted:
             return _decide(files, project, name, "replaced", replaced, decision_request, by)
         done = _decide(files, project, by, "accepted", successor.candidates, decision_request)
@@ -103,7 +103,7 @@ def _chosen(name: str, standings: Standings, candidate: int | None) -> Sequence[
 
 
 def _decide(
-    files: wholefile.FilesTogether,
+    files: disk.FilesTogether,
     project: Project,
     name: str,
     word: Word,

@@ -17,12 +17,11 @@ from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.emulate.job import Emulated, EmulationJob
 from kernelexp.evidence.executor import Local
-from kernelexp.model import arm, names
+from kernelexp.model import arm, spelling
 from kernelexp.model.arm import Arm, ArmOrFault, Status, Verdict, sound
 from kernelexp.model.errors import ConfigurationError, UsageError
-from kernelexp.model.experiment import Experiment
+from kernelexp.model.experiment import Experiment, Variant
 from kernelexp.model.record import Record
-from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.services.run import conclusion, runner, timing
 from kernelexp.services.run.runs import Concluded, RunContext, RunSettings
@@ -33,7 +32,7 @@ LONGEST_BYTES = 4 << 20
 FOLDER = "evaluation-"
 STALE_S = 24 * 3600.0
 """No evaluation takes a day: an older folder is of one that was killed."""
-NAME = names.EVALUATED
+NAME = spelling.EVALUATED
 """Stands in a record for the experiment's id."""
 
 

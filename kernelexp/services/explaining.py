@@ -23,10 +23,9 @@ from kernelexp.judge.limits.bounds import Use, nearest
 from kernelexp.judge.limits.opportunity import Opportunity, Suppressed
 from kernelexp.logs import records
 from kernelexp.model.arm import Verdict
-from kernelexp.model.axes import AxisValue
-from kernelexp.model.experiment import Experiment
+from kernelexp.model.experiment import Experiment, Variant
 from kernelexp.model.record import Record
-from kernelexp.model.variant import Variant
+from kernelexp.model.spelling import AxisValue
 from kernelexp.project import Project
 from kernelexp.services import modelling
 

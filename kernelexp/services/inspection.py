@@ -25,8 +25,8 @@ from kernelexp.judge.instructions import InstructionCounts
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm, faults, without_fault
 from kernelexp.model.errors import KernelexpError
+from kernelexp.model.experiment import Variant
 from kernelexp.model.record import Profile
-from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from warpsim.launch import main_launch

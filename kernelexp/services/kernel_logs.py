@@ -19,11 +19,10 @@ from kernelexp.logs import decisions, records
 from kernelexp.logs.decisions import Decision
 from kernelexp.logs.records import Unreadable
 from kernelexp.model.arm import Arm, Verdict
-from kernelexp.model.axes import AxisValue, Point, spell_point
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.measurement import L2
-from kernelexp.model.names import SWEEP
 from kernelexp.model.record import Provenance, Record
+from kernelexp.model.spelling import SWEEP, AxisValue, Point, spell_point
 from kernelexp.project import Project
 
 

@@ -14,8 +14,8 @@ from kernelexp.evidence.emulate.pattern_worker import Patterned
 from kernelexp.evidence.emulate.roles import read_texts
 from kernelexp.model.arm import Arm, Isa, faults, without_fault
 from kernelexp.model.errors import KernelexpError
+from kernelexp.model.experiment import Variant
 from kernelexp.model.limits import Limits
-from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from warpsim import AccessPattern

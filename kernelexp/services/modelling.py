@@ -20,11 +20,10 @@ from kernelexp.judge.statistics.modelled import ModelledChange
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm, sound
 from kernelexp.model.errors import KernelexpError, UsageError
-from kernelexp.model.experiment import Experiment
+from kernelexp.model.experiment import Experiment, Variant
 from kernelexp.model.modelled import ModelledRun, ModelledTime
-from kernelexp.model.names import is_name
 from kernelexp.model.record import Record
-from kernelexp.model.variant import Variant
+from kernelexp.model.spelling import is_name
 from kernelexp.project import Project
 from kernelexp.project.problem import consult, files
 from kernelexp.services.lines.costs import Costs, add

@@ -23,11 +23,11 @@ from kernelexp.logs import profiles, records, surroundings
 from kernelexp.model import arm, errors
 from kernelexp.model.arm import Arm, BuildEvidence, ProfiledEvidence, Verdict, sound
 from kernelexp.model.errors import KernelexpError, UsageError
-from kernelexp.model.progress import Step
+from kernelexp.model.experiment import Variant
 from kernelexp.model.record import Profile
 from kernelexp.model.text import quote
-from kernelexp.model.variant import Variant
 from kernelexp.project import Project
+from kernelexp.system.live import Step
 
 _SOURCES = frozenset({".cu", ".cuh", ".h", ".hpp", ".py"})
 

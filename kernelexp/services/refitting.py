@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.model.errors import EnvironmentFault, UsageError
-from kernelexp.system import wholefile
+from kernelexp.system import disk
 from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
 from warpsim.timing import chips, refit
@@ -78,4 +78,4 @@ def write(result: ModelRefit, target: Path, source: str) -> None:
     for item in result.parameters:
         section = rf"(\[{item.name}\]\nvalue = )\S+(\nunit = .*\norigin = ).*(\nsource = ).*"
         text = re.sub(section, rf'\g<1>{item.refitted:.5g}\g<2>"measured"\g<3>"{source}"', text)
-    wholefile.write(target, text.encode())
+    disk.write(target, text.encode())

@@ -22,12 +22,12 @@ from kernelexp.judge.modelled_pairs import DecidedPairs, ModelledPair, Regret
 from kernelexp.logs import records
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import KernelexpError, UsageError
+from kernelexp.model.experiment import Variant
 from kernelexp.model.modelled import ModelledTime
-from kernelexp.model.progress import Step
 from kernelexp.model.record import Record
-from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.services import modelling
+from kernelexp.system.live import Step
 from kernelexp.system.process import processes
 
 WORST = 10

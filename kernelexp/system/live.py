@@ -1,8 +1,8 @@
-"""Current activity of commands: a file of each, which it keeps locked until it ends.
+"""Progress of commands: steps as a service reports them, and a file that shows them to others.
 
-Pages that are served show them. Nothing depends on them: a command that can't write its file runs
-as well without one, and the file of a command that was killed is one that nobody has locked.
-"""
+Pages that are served show what runs. Nothing depends on the files: a command that can't write its
+file runs as well without one, and the file of a command that was killed is one that nobody has
+locked."""
 
 from __future__ import annotations
 
@@ -11,15 +11,54 @@ import fcntl
 import os
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal, TypeAlias
 
 import msgspec
 
-from kernelexp.model.decoding import decode
-from kernelexp.model.progress import OnProgress, Step
+from kernelexp.system.disk import decode
+
+Phase: TypeAlias = Literal["building", "emulating", "modelling", "measuring", "profiling"]
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One report; the first comes before any work is done, with `done` 0."""
+
+    phase: Phase
+    done: int
+    total: int
+    now: str = ""
+    """What is worked on at this moment, such as a variant's label."""
+
+
+OnProgress: TypeAlias = Callable[[Step], None]
+
+
+class Joined:
+    """Several pieces of work of the same kind at the same time, told as one."""
+
+    def __init__(self, on_progress: OnProgress | None) -> None:
+        self._tell = on_progress
+        self._lock = threading.Lock()
+        self._latest: dict[object, Step] = {}
+
+    def of(self, piece: object) -> OnProgress | None:
+        """Takes the steps of one piece of work, from any thread."""
+        if self._tell is None:
+            return None
+        tell = self._tell
+
+        def note(step: Step) -> None:
+            with self._lock:
+                self._latest[piece] = step
+                done = sum(item.done for item in self._latest.values())
+                total = sum(item.total for item in self._latest.values())
+                tell(Step(phase=step.phase, done=done, total=total, now=step.now))
+
+        return note
+
 
 FOLDER = ".kernelexp/live"
 _SUFFIX = ".json"

@@ -10,6 +10,7 @@ import shutil
 import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -163,3 +164,24 @@ def expanded(flags: Sequence[str]) -> tuple[str, ...]:
     return tuple(
         flag.replace(TORCH, str(folder)).replace(PYTHON, str(python_headers())) for flag in flags
     )
+
+
+_PREFIX = "kx_"
+
+
+def exports_of(path: Path) -> dict[str, int]:
+    """The figures that a compiled source exports: its constants kx_NAME of 4 bytes, by NAME."""
+    from elftools.elf.elffile import ELFFile
+
+    exports = {}
+    with path.open("rb") as file:
+        elf: Any = ELFFile(file)
+        for symbol in elf.get_section_by_name(".symtab").iter_symbols():
+            if symbol.name.startswith(_PREFIX) and symbol["st_size"] == 4:
+                section = elf.get_section(symbol["st_shndx"])
+                first = symbol["st_value"]
+                # A figure of 0 is placed in .nv.global, which has no bytes in the file.
+                data = b"" if section["sh_type"] == "SHT_NOBITS" else section.data()
+                value = int.from_bytes(data[first : first + 4], "little")
+                exports[symbol.name.removeprefix(_PREFIX)] = value
+    return dict(sorted(exports.items()))

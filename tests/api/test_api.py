@@ -17,7 +17,7 @@ from kernelexp import api
 from kernelexp.model import errors
 from kernelexp.model.arm import Status
 from kernelexp.report import outputs
-from kernelexp.system import usercache
+from kernelexp.system import disk
 
 
 def test_functions_give_what_commands_print(scale: Path) -> None:
@@ -112,7 +112,7 @@ async def _converse(root: Path) -> None:
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "kernelexp", "serve", "--mcp", "-C", str(root)],
-        env={"PYTHONPATH": str(ROOT), usercache.VARIABLE: os.environ[usercache.VARIABLE]},
+        env={"PYTHONPATH": str(ROOT), disk.CACHE_VARIABLE: os.environ[disk.CACHE_VARIABLE]},
     )
     async with Client(server) as client:
         named = {tool.name for tool in (await client.list_tools()).tools}

@@ -16,7 +16,7 @@ from kernelexp.evidence import build
 from kernelexp.model import arm
 from kernelexp.model.errors import BuildError, UsageError
 from kernelexp.model.record import Profile, Record
-from kernelexp.system import wholefile
+from kernelexp.system import disk
 
 # One worker emulates the transpose for all of them.
 pytestmark = pytest.mark.xdist_group("transpose")
@@ -184,7 +184,7 @@ def with_profiles(without_profiles: Path) -> Path:
             arm=msgspec.structs.replace(begun, profiled=profile(launch)),
         )
         path = tmp_path / f"logs/profiles/{taken.run}.json"
-        wholefile.write(path, msgspec.json.encode(taken))
+        disk.write(path, msgspec.json.encode(taken))
     return tmp_path
 
 

@@ -16,10 +16,10 @@ from kernelexp import project
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.logs import records
-from kernelexp.model.progress import Step
 from kernelexp.report.site import site
 from kernelexp.services import modelling, validating
 from kernelexp.system import toolchain
+from kernelexp.system.live import Step
 from kernelexp.system.process import isolated
 
 pytestmark = pytest.mark.xdist_group("transpose")

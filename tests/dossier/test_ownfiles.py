@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelexp.dossier.standing import Tree
-from kernelexp.system import ownfiles
+from kernelexp.system import disk
 
 
 @pytest.fixture
@@ -38,17 +38,17 @@ def root(tmp_path: Path) -> Path:
 def test_a_file_of_the_project_or_its_repository_has_a_name(
     root: Path, path: str, name: str
 ) -> None:
-    assert ownfiles.name(root, path.format(root=root)) == name
+    assert disk.own_name(root, path.format(root=root)) == name
 
 
 def test_without_a_repository_there_is_the_project_alone(tmp_path: Path) -> None:
-    assert ownfiles.name(tmp_path, str(tmp_path / "a.cu")) == "a.cu"
-    assert ownfiles.name(tmp_path, str(tmp_path.parent / "a.cu")) == ""
+    assert disk.own_name(tmp_path, str(tmp_path / "a.cu")) == "a.cu"
+    assert disk.own_name(tmp_path, str(tmp_path.parent / "a.cu")) == ""
 
 
 def test_a_repeated_run_has_its_repository_around_it(root: Path) -> None:
-    again = root / ownfiles.RESTORED / "20261122T000000Z-00000000/kernels"
-    assert ownfiles.name(again, str(again.parent / "common/tile.cuh")) == "../common/tile.cuh"
+    again = root / disk.RESTORED / "20261122T000000Z-00000000/kernels"
+    assert disk.own_name(again, str(again.parent / "common/tile.cuh")) == "../common/tile.cuh"
 
 
 def test_what_a_record_names_is_read_only_if_it_is_a_file_of_ours(root: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kernelexp.evidence import build, native
-from kernelexp.system import usercache
+from kernelexp.system import disk
 from kernelexp.system.process import processes
 
 
@@ -20,7 +20,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Sequence[s
     """The commands of the host compiler, on a source of one line, for a user of its own."""
     (tmp_path / "small.cpp").write_text('extern "C" int one() { return 1; }\n')
     monkeypatch.setattr(native, "SOURCES", tmp_path)
-    monkeypatch.delenv(usercache.VARIABLE)
+    monkeypatch.delenv(disk.CACHE_VARIABLE)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     commands: list[Sequence[str]] = []

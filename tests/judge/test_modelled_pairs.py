@@ -10,7 +10,7 @@ import pytest
 from kernelexp.facts.modelled_errors import Worth
 from kernelexp.judge import modelled_pairs as judge
 from kernelexp.judge.modelled_pairs import ModelledPair
-from kernelexp.model.variant import Variant
+from kernelexp.model.experiment import Variant
 
 
 def pair(measured: float, modelled: float, experiment: str = "A", arms=("x", "y")) -> ModelledPair:

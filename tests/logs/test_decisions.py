@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kernelexp.logs import decisions
 from kernelexp.logs.decisions import Decision, Word
-from kernelexp.model.variant import Variant
+from kernelexp.model.experiment import Variant
 
 KERNEL, ARCH = "scale", "sm_90a"
 

@@ -20,7 +20,7 @@ from kernelexp.logs.record import complete
 from kernelexp.model.arm import AccessWidths, Arm, EmulatedEvidence, EmulatedLine, Status, Verdict
 from kernelexp.model.errors import UsageError
 from kernelexp.model.record import Candidate, Record
-from kernelexp.system import wholefile
+from kernelexp.system import disk
 
 VERDICT = Verdict(status=Status.UNMEASURED, reason="no_gpu", sentence="Nothing was timed.")
 
@@ -265,13 +265,13 @@ def test_a_link_and_a_pipe_are_no_records(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_leaves_the_old_file_and_no_temporary(tmp_path: Path) -> None:
-    path = wholefile.write(tmp_path / "log.md", b"whole\n")
+    path = disk.write(tmp_path / "log.md", b"whole\n")
     code = (
         "import resource, signal, sys; from pathlib import Path;"
-        "from kernelexp.system import wholefile;"
+        "from kernelexp.system import disk;"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096));"
-        "wholefile.write(Path(sys.argv[1]) / 'log.md', b'x' * 10_000)"
+        "disk.write(Path(sys.argv[1]) / 'log.md', b'x' * 10_000)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True)
     assert done.returncode == 1
@@ -284,6 +284,6 @@ def test_what_a_killed_writer_left_is_swept_after_an_hour(tmp_path: Path) -> Non
     for path in (old, young):
         path.touch()
     os.utime(old, (0, 0))
-    wholefile.write(tmp_path / "log.md", b"whole\n")
+    disk.write(tmp_path / "log.md", b"whole\n")
     assert not old.exists()
     assert young.exists()

@@ -13,9 +13,9 @@ from support import ROOT, Kx
 from kernelexp.logs import profiles, records
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, ProfiledEvidence
-from kernelexp.model.axes import spell_point
 from kernelexp.model.errors import UsageError
 from kernelexp.model.record import Profile
+from kernelexp.model.spelling import spell_point
 from kernelexp.report.charts import heat, pairs, roofline, stalls, text
 from kernelexp.report.charts.chart import (
     Band,

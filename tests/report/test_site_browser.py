@@ -25,9 +25,9 @@ from site_project import HOSTILE, SCRIPT, build, copy, hostile
 from support import Kx, edit, wait_until
 
 from kernelexp import project
-from kernelexp.model.progress import Step
 from kernelexp.report.site import server, single, site
 from kernelexp.system import live
+from kernelexp.system.live import Step
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")

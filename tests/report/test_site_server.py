@@ -17,10 +17,10 @@ from support import ROOT
 
 from kernelexp.logs import records
 from kernelexp.model import errors
-from kernelexp.model.progress import Step
 from kernelexp.project.problem import reads
 from kernelexp.report.site import firstpage, server, site
 from kernelexp.system import live
+from kernelexp.system.live import Step
 
 pytestmark = pytest.mark.xdist_group("site")
 

@@ -9,8 +9,8 @@ from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.judge.instructions import instruction_expectations
 from kernelexp.model.limits import Limits
-from kernelexp.model.progress import Step
 from kernelexp.services import inspection
+from kernelexp.system.live import Step
 from kernelexp.system.toolchain import Toolchain
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelexp.model.progress import Step
 from kernelexp.system import live
+from kernelexp.system.live import Step
 
 BUILDING = Step(phase="building", done=1, total=3, now="stages=4")
 KILLED = """

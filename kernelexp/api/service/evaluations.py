@@ -14,12 +14,12 @@ import msgspec
 
 from kernelexp import __version__
 from kernelexp.api.service.answers import Door, OneByOne, RefusedRequest, to_json
-from kernelexp.model.decoding import decode
 from kernelexp.report import outputs
 from kernelexp.services.serving import job as jobs
 from kernelexp.services.serving.queue import Queue, Ticket, TooMany
 from kernelexp.services.serving.remote import WorkerAnswer, WorkerCall
 from kernelexp.services.tasks.assessment import Assessment
+from kernelexp.system.disk import decode
 
 if TYPE_CHECKING:
     from starlette.requests import Request

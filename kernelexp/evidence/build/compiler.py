@@ -20,9 +20,9 @@ import msgspec
 
 from kernelexp.evidence.build import store
 from kernelexp.evidence.build.diagnosis import first_error, quote
-from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.system import toolchain
+from kernelexp.system.disk import decode
 from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kernelexp.evidence.build import combined, store
 from kernelexp.evidence.build.planning import Plan
-from kernelexp.system import usercache
+from kernelexp.system import disk
 
 KEPT = 4_000
 """Listings, of some 10 KB each; the half that was read last stays when there are more."""
@@ -42,7 +42,7 @@ def keep(plan: Plan, cubin: bytes, printed: str) -> None:
 
 
 def _folder() -> Path | None:
-    folder = usercache.folder()
+    folder = disk.user_cache()
     return folder / "sass" if folder else None
 
 

@@ -13,10 +13,10 @@ import msgspec
 from kernelexp.evidence.build import compiler, dependencies, store
 from kernelexp.evidence.build.compiler import Compiler
 from kernelexp.evidence.build.dependencies import Files
-from kernelexp.model.axes import spell, spell_point
 from kernelexp.model.errors import ConfigurationError
+from kernelexp.model.experiment import Variant
+from kernelexp.model.spelling import spell, spell_point
 from kernelexp.model.text import not_utf8
-from kernelexp.model.variant import Variant
 from kernelexp.system import toolchain
 from kernelexp.system.toolchain import Toolchain
 

@@ -27,11 +27,11 @@ from kernelexp.evidence.build.steps import DoesNotBuild
 from kernelexp.judge import verdict
 from kernelexp.model import arm
 from kernelexp.model.arm import Arm, ArmOrFault
-from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault
-from kernelexp.model.progress import OnProgress, Step
-from kernelexp.model.variant import Variant
-from kernelexp.system import ownfiles, toolchain
+from kernelexp.model.experiment import Variant
+from kernelexp.system import disk, toolchain
+from kernelexp.system.disk import decode
+from kernelexp.system.live import OnProgress, Step
 from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
 
@@ -312,7 +312,7 @@ def _built(plan: Plan, entry: CachedCompilation) -> Arm:
     ours: dict[str, str] = {}
     headers: dict[str, str] = {}
     for path, sha in entry.read.items():
-        if dependencies.is_own(path, toolkit) and (name := ownfiles.name(plan.root, path)):
+        if dependencies.is_own(path, toolkit) and (name := disk.own_name(plan.root, path)):
             ours[name] = sha
         elif name := path.partition(_PACKAGE)[2]:
             headers[name] = sha

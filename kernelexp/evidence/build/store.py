@@ -14,9 +14,9 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault
-from kernelexp.system import wholefile
+from kernelexp.system import disk
+from kernelexp.system.disk import decode
 
 CACHE = ".kernelexp"
 CHECKSUMS, IDENTITY = "checksums.json", "identity"
@@ -123,14 +123,14 @@ def commit(temporary: Path, folder: Path, files: Sequence[str] = FILES) -> bool:
     for other in temporary.iterdir():
         if other.name not in (*files, CHECKSUMS):
             _remove(other)
-    wholefile.sync(*temporary.iterdir(), temporary)
+    disk.sync(*temporary.iterdir(), temporary)
     if is_whole(folder):
         return False
     damaged = folder.exists()
     if damaged:
         _remove(folder.rename(temporary_in(folder.parent, create=False)))
     temporary.rename(folder)
-    wholefile.sync(folder.parent)
+    disk.sync(folder.parent)
     return damaged
 
 
@@ -190,7 +190,7 @@ def keep(folder: Path, name: str, content: bytes) -> None:
     On a disk that is full or read-only nothing is kept: it is worked out again when it is needed.
     """
     with contextlib.suppress(OSError):
-        wholefile.write(folder / name, _hash(content, folder, name) + b"\n" + content)
+        disk.write(folder / name, _hash(content, folder, name) + b"\n" + content)
 
 
 def kept(folder: Path, name: str) -> bytes | None:

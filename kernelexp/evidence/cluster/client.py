@@ -23,7 +23,7 @@ from kernelexp.evidence.measure.programs.measured_programs import ProgramQuestio
 from kernelexp.model.arm import ArmOrFault
 from kernelexp.model.errors import EnvironmentFault, KernelexpError, UsageError
 from kernelexp.model.measurement import Device, Gpus, Measurement
-from kernelexp.model.progress import OnProgress, Step
+from kernelexp.system.live import OnProgress, Step
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -15,7 +15,7 @@ import warpsim
 from kernelexp.evidence.emulate.job import EmulationJob
 from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.model.errors import USAGE, ConfigurationError, EnvironmentFault
-from kernelexp.model.variant import Variant
+from kernelexp.model.experiment import Variant
 
 _PACKAGES = tuple(Path(package.__file__ or "").parent for package in (kernelexp, warpsim))
 _SEAL = 32

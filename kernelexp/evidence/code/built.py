@@ -12,7 +12,7 @@ from kernelexp.evidence.code.resources import Footprint
 from kernelexp.facts.arch import Arch, find
 from kernelexp.model.arm import Arm, BuildEvidence, OtherEntry
 from kernelexp.model.errors import ConfigurationError
-from kernelexp.model.sizes import FULL
+from kernelexp.model.spelling import FULL
 from warpsim.launch import Launch, main_launch, of_entries
 
 Launches: TypeAlias = Mapping[str, Sequence[Launch]]

@@ -11,7 +11,7 @@ import msgspec
 from kernelexp.facts.arch import Arch
 from kernelexp.model.arm import Occupancy, Resources
 from kernelexp.model.errors import ConfigurationError
-from kernelexp.system import exports
+from kernelexp.system import toolchain
 
 _TEXT_PREFIX = ".text."
 _INFO = ".nv.info."
@@ -122,7 +122,7 @@ def _read_elf(cubin: Path, entry: str) -> tuple[int, int]:
 
 def read_exports(cubin: Path) -> dict[str, int]:
     """The exported figures; ConfigurationError where one is what it can't be."""
-    figures = exports.read(cubin)
+    figures = toolchain.exports_of(cubin)
     for name in ("threads", "cluster"):
         if figures.get(name) == 0:
             raise ConfigurationError(f"the source exports 0 as {name}: it is at least 1.")

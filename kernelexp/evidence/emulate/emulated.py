@@ -16,13 +16,13 @@ import warpsim
 from kernelexp.evidence import build, jobs
 from kernelexp.evidence.emulate.job import Emulated, EmulationJob, InstructionCost, LineCost
 from kernelexp.model.arm import AccessWidths, Arm, EmulatedEvidence, Isa
-from kernelexp.model.decoding import decode
 from kernelexp.model.errors import KernelexpError
 from kernelexp.model.experiment import form_of
 from kernelexp.model.limits import Limits
 from kernelexp.model.modelled import ModelledRun
-from kernelexp.model.progress import OnProgress, Step
 from kernelexp.project.problem import consult, files
+from kernelexp.system.disk import decode
+from kernelexp.system.live import OnProgress, Step
 from kernelexp.system.process import isolated, processes
 from kernelexp.system.process.isolated import TimeLimit
 from warpsim.schedule import USUAL, Schedule, first_schedules

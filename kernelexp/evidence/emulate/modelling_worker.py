@@ -16,13 +16,13 @@ from kernelexp.evidence.emulate.emulation_worker import PRELOAD, as_numpy
 from kernelexp.evidence.emulate.followed import Followed, FollowedLoad
 from kernelexp.evidence.emulate.job import SEED, ModellingAnswer, ModellingJob
 from kernelexp.evidence.measure import tensors
-from kernelexp.model.axes import spell_point
 from kernelexp.model.modelled import ModelledLine, ModelledRun, ModelledTime
 from kernelexp.model.problem import Problem, Size
+from kernelexp.model.spelling import spell_point
 from kernelexp.project.problem import reads
 from kernelexp.project.problem.consult import require_size
 from kernelexp.project.problem.loader import load
-from kernelexp.system import wholefile
+from kernelexp.system import disk
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import Watch
 from warpsim.launch import Launch, of_entries
@@ -113,7 +113,7 @@ def _model(job: ModellingJob, watch: Watch) -> ModelledRun:
     if job.trace:
         label, clock = f"{job.kernel} {spell_point(job.axes)}", modelled.clock_hz
         text = timeline.trace(label, recording, replayed, clock, sources, texts, roles)
-        wholefile.write(Path(job.trace), text.encode())
+        disk.write(Path(job.trace), text.encode())
     return ModelledRun(
         time=_time(job, chosen, samples, modelled, sources, roles),
         timeline=timeline.blocks(recording, replayed, sources, texts, roles),

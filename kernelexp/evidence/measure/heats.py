@@ -13,7 +13,7 @@ from kernelexp.judge.statistics import heats
 from kernelexp.model.arm import Arm
 from kernelexp.model.limits import Limits
 from kernelexp.model.measurement import Measurement
-from kernelexp.model.progress import Joined, OnProgress
+from kernelexp.system.live import Joined, OnProgress
 from kernelexp.system.process import processes
 from warpsim.launch import Launch
 

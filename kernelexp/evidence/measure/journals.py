@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.model.decoding import decode
 from kernelexp.model.measurement import Measurement, Options, TimedArm
-from kernelexp.system import wholefile
+from kernelexp.system import disk
+from kernelexp.system.disk import decode
 
 # A journal that is older is of another day's machine: begin again.
 FRESH_S = 24 * 3600.0
@@ -58,4 +58,4 @@ def save(path: Path, so_far: Measurement) -> None:
     A disk that is full or read-only has none: an interrupted sweep begins again there.
     """
     with contextlib.suppress(OSError):
-        wholefile.write(path, msgspec.json.encode(so_far), durable=False)
+        disk.write(path, msgspec.json.encode(so_far), durable=False)

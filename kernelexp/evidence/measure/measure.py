@@ -35,13 +35,13 @@ from kernelexp.evidence.measure.underway import (
     is_budget_spent,
 )
 from kernelexp.evidence.measure.worker import CRASH, DISMISSED, JOB, TURN
-from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.model.measurement import Device, Failure, Measurement, Options
-from kernelexp.model.progress import OnProgress
 from kernelexp.project.problem import consult, files
 from kernelexp.system import device as devices
-from kernelexp.system import wholefile
+from kernelexp.system import disk
+from kernelexp.system.disk import decode
+from kernelexp.system.live import OnProgress
 from kernelexp.system.process import isolated, processes
 
 # Processes that import torch and wait while one holds the GPU: with an H200, imports took 3.5 s
@@ -179,7 +179,7 @@ class _Processes(Underway):
         turn = Turn(excluded=self._so_far.excluded)
         self._left_out = len(turn.excluded)
         # The worker polls for it, and must never see half of it.
-        wholefile.write(worker.folder / TURN, msgspec.json.encode(turn), durable=False)
+        disk.write(worker.folder / TURN, msgspec.json.encode(turn), durable=False)
         shown = 0
         while not worker.future.done():
             phases = [answer.name for answer in worker.answers() if isinstance(answer, Phase)]

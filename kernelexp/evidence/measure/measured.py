@@ -12,14 +12,14 @@ import msgspec
 from kernelexp.evidence import jobs
 from kernelexp.evidence.measure.job import ArmJob, Job
 from kernelexp.judge.statistics import racing
-from kernelexp.model import sizes
 from kernelexp.model.arm import Arm
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.limits import Limits
 from kernelexp.model.measurement import Measurement, Options, TimedArm
-from kernelexp.model.progress import OnProgress
+from kernelexp.model.spelling import split_sizes
 from kernelexp.project.problem import consult, files
 from kernelexp.project.problem.consult import Consulted
+from kernelexp.system.live import OnProgress
 from warpsim.launch import Launch
 
 SIZE = "full"
@@ -48,7 +48,7 @@ class Measuring(msgspec.Struct, frozen=True, kw_only=True):
 
     def over(self, experiment: Experiment) -> tuple[Measuring, ...]:
         """One for each size to time: those given here, else the experiment's, else the full one."""
-        names = sizes.split(self.size) or experiment.timed_sizes or (SIZE,)
+        names = split_sizes(self.size) or experiment.timed_sizes or (SIZE,)
         return tuple(msgspec.structs.replace(self, size=name) for name in names)
 
     def of_arms(self, count: int) -> Options:

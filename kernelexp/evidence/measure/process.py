@@ -10,8 +10,8 @@ import msgspec
 
 from kernelexp.evidence.measure.job import Answer, RefusedJob
 from kernelexp.evidence.measure.worker import ANSWERS
-from kernelexp.model.decoding import decode
 from kernelexp.model.errors import ConfigurationError, EnvironmentFault
+from kernelexp.system.disk import decode
 from kernelexp.system.process import processes
 
 # The net under the worker's own limits; it waits for its turn in this time too.

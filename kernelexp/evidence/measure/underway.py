@@ -25,7 +25,7 @@ from kernelexp.model.measurement import (
     PrintedSamples,
     TimedArm,
 )
-from kernelexp.model.progress import OnProgress, Step
+from kernelexp.system.live import OnProgress, Step
 
 OnLook: TypeAlias = Callable[[Measurement], Look]
 # Looks at the interval after the first: each costs confidence, so not after every process.

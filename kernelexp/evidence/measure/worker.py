@@ -33,13 +33,13 @@ from kernelexp.evidence.measure.job import (
     Turn,
     WorkerJob,
 )
-from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault, KernelexpError
 from kernelexp.model.measurement import Failure, Fault
 from kernelexp.model.problem import Problem
 from kernelexp.project.problem import consult, files, reads
 from kernelexp.project.problem.loader import load_file
 from kernelexp.project.problem.source import is_device_failure, is_out_of_memory
+from kernelexp.system.disk import decode
 from kernelexp.system.process.isolated import spell_seconds
 
 if TYPE_CHECKING:

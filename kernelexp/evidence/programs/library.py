@@ -19,7 +19,7 @@ import warpsim
 from kernelexp.evidence import hostcompiler
 from kernelexp.evidence.hostcompiler import HostCompiler
 from kernelexp.model.errors import EnvironmentFault
-from kernelexp.system import toolchain, wholefile
+from kernelexp.system import disk, toolchain
 
 NAME = "libcudart.so.13"
 SOURCES = Path(warpsim.__file__).parent / "runtime" / "cudart"
@@ -105,7 +105,7 @@ def _compile(compiler: HostCompiler, sources: Sequence[Path], genuine: Path, pla
             *(f"-Wl,-soname,{name}", "-o", str(finished / name)),
         )
     for name in (NAME, *(f"lib{library}.so.{version}" for library, version in LIBRARIES.items())):
-        wholefile.sync(finished / name)
+        disk.sync(finished / name)
         (finished / name.rpartition(".")[0]).symlink_to(name)
     for driver in ("libcuda.so", "libcuda.so.1"):  # its functions are the runtime's
         (finished / driver).symlink_to(NAME)

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault
+from kernelexp.model.experiment import Variant
 from kernelexp.model.problem import Budget
-from kernelexp.model.variant import Variant
-from kernelexp.system import exports, toolchain, wholefile
+from kernelexp.system import disk, toolchain
+from kernelexp.system.disk import decode
 from kernelexp.system.process import processes
 
 FOLDER = ".kernelexp/config"
@@ -98,7 +98,7 @@ def _configure(root: Path, variant: Variant, terms: Mapping[str, str]) -> Config
         return configured
     entry = _Entry(files=_hashes(root, files), configured=configured)
     with contextlib.suppress(OSError):  # a disk that is full or read-only
-        wholefile.write(kept, msgspec.json.encode(entry), durable=False)
+        disk.write(kept, msgspec.json.encode(entry), durable=False)
     return configured
 
 
@@ -117,7 +117,7 @@ def _read(
         if done.returncode != 0:
             failure = "" if refusals else _first_error(done.stderr)
             return Configured(refusals=refusals, failure=failure), files
-        figures = exports.read(out)
+        figures = toolchain.exports_of(out)
     values = {expression: figures.pop(f"_term_{i}") for i, expression in enumerate(expressions)}
     return (
         Configured(

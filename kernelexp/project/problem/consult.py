@@ -8,11 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.model import sizes
-from kernelexp.model.axes import AxisValue
 from kernelexp.model.errors import ConfigurationError
+from kernelexp.model.experiment import Placed
 from kernelexp.model.problem import Budget, Work
-from kernelexp.model.variant import Placed
+from kernelexp.model.spelling import AxisValue, resolve_size, settings_of_size
 from kernelexp.project.problem import files
 from kernelexp.project.problem.reads import Used
 from kernelexp.system.process import isolated
@@ -161,7 +160,7 @@ class _Answers:
 
 
 def _further_sizes(question: ProblemQuestion) -> tuple[str, ...]:
-    return tuple(name for name in question.launches_of if sizes.settings(name) is not None)
+    return tuple(name for name in question.launches_of if settings_of_size(name) is not None)
 
 
 def _keys(question: ProblemQuestion) -> list[bytes]:
@@ -179,4 +178,4 @@ def _answered(_root: Path, _kernel: str, _key: str) -> _Answers:
 
 def require_size(kernel: str, known: Mapping[str, Mapping[str, int]], size: str) -> dict[str, int]:
     """The parameters of a size of a kernel, by its name or by what it sets of the full one."""
-    return sizes.resolve(f"variants/{kernel}/problem.py", known, size)
+    return resolve_size(f"variants/{kernel}/problem.py", known, size)

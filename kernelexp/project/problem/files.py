@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.project.problem import reads
-from kernelexp.system import ownfiles
+from kernelexp.system import disk
 
 # The compiler says which sources it read; prose is for people, and copies are an editor's.
 _OTHERS = (*reads.SOURCES, ".md", ".rst", "~", "#")
@@ -56,10 +56,10 @@ def digests(root: Path, kernel: str) -> dict[str, str]:
     """
     own = _own(root, kernel)
     used = reads.noted(root, kernel, own)
-    others = [name for name in used.files if ownfiles.is_own(root, name)]
+    others = [name for name in used.files if disk.is_own(root, name)]
     known = own | {name: _present(root / name) for name in others if not (root / name).is_dir()}
     for folder in used.folders:
-        if (name := ownfiles.name(root, folder)) and ownfiles.is_own(root, name):
+        if (name := disk.own_name(root, folder)) and disk.is_own(root, name):
             known[f"{name}/"] = names_digest(folder)
     return {name: digest for name, digest in known.items() if name != _counts(kernel)}
 

@@ -25,8 +25,8 @@ import msgspec
 
 import kernelexp
 import warpsim
-from kernelexp.model.decoding import decode
-from kernelexp.system import ownfiles, wholefile
+from kernelexp.system import disk
+from kernelexp.system.disk import decode
 
 _NOTES = ".kernelexp/problems"
 SOURCES = (".cu", ".cuh", ".h", ".hpp", ".inl")
@@ -183,7 +183,7 @@ def used(root: Path, kernel: str) -> Used:
         name
         for path in paths | data
         if not _is_below(path, folder) or path.endswith(SOURCES)
-        if (name := ownfiles.name(root, path) or (path if Path(path).exists() else ""))
+        if (name := disk.own_name(root, path) or (path if Path(path).exists() else ""))
     }
     variables = {name for name, _ in set(_read)}
     return Used(
@@ -227,7 +227,7 @@ def note(root: Path, kernel: str, own: Mapping[str, str], used: Used) -> None:
         folder = _folder(root, kernel, own)
         if not (folder / f"{name}.json").exists():
             folder.mkdir(parents=True, exist_ok=True)
-            wholefile.write(folder / f"{name}.json", content)
+            disk.write(folder / f"{name}.json", content)
 
 
 def noted(root: Path, kernel: str, own: Mapping[str, str]) -> Used:

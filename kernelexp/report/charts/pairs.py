@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Iterator
 
 from kernelexp.judge.statistics import stats
-from kernelexp.model.axes import spell_point
 from kernelexp.model.measurement import Effect, Measurement
 from kernelexp.model.record import Record, final_reference, measurement_of, own_axes, unusual
+from kernelexp.model.spelling import spell_point
 from kernelexp.report.charts.chart import Band, ChartAxis, Mark, Plot, Series
 from kernelexp.report.document import figures
 

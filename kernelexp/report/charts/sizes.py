@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernelexp.judge import oversizes
-from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Record, own_axes
+from kernelexp.model.spelling import spell_point
 from kernelexp.report.charts.chart import Band, ChartAxis, Mark, Plot, Series
 from kernelexp.report.document import figures
 

@@ -11,9 +11,9 @@ import msgspec
 from kernelexp.facts import differences, metrics
 from kernelexp.logs import sources
 from kernelexp.model.arm import Arm
-from kernelexp.model.axes import AxisValue, spell_point
 from kernelexp.model.errors import UsageError
 from kernelexp.model.record import Record, is_of
+from kernelexp.model.spelling import AxisValue, spell_point
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Heading, Listing, Span, paragraph, table
 

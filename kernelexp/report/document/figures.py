@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from kernelexp.facts import differences, metrics
 from kernelexp.judge.ranking import ComparedFigure
 from kernelexp.model.arm import Arm, PublishedResult
-from kernelexp.model.axes import AxisValue, spell
 from kernelexp.model.measurement import Effect
 from kernelexp.model.record import Record, unusual
+from kernelexp.model.spelling import AxisValue, spell
 
 NONE = "—"  # the figure was not published, or nothing measured it
 

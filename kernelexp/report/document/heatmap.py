@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from kernelexp.model.arm import Arm
-from kernelexp.model.axes import spell
+from kernelexp.model.spelling import spell
 from kernelexp.report.document.document import Block, Cell, Span, Style, paragraph, table
 
 # Up to which excess over the best, and what stands for it.

@@ -8,7 +8,7 @@ import msgspec
 
 from kernelexp.logs.decisions import Decision
 from kernelexp.model.arm import Status
-from kernelexp.model.axes import spell_point
+from kernelexp.model.spelling import spell_point
 from kernelexp.project import Project
 from kernelexp.project.revisions import is_commit_name
 from kernelexp.report.document.document import Block, Cell, Span, Style, paragraph

@@ -7,7 +7,7 @@ from pathlib import Path
 from kernelexp.model.errors import UsageError
 from kernelexp.report.document import markdown
 from kernelexp.report.document.document import Document
-from kernelexp.system import wholefile
+from kernelexp.system import disk
 
 NAME = "logs/EXPERIMENTS.md"
 _BEGINNING = "# Experiment log\n\nRendered by `kernelexp log --write` from"
@@ -27,7 +27,7 @@ def write(root: Path, document: Document, force: bool = False) -> bool:
             "with `kernelexp log --write --force`."
         )
     text = markdown.render(document)
-    with wholefile.FilesTogether() as files:
+    with disk.FilesTogether() as files:
         if not (root / _ATTRIBUTES).exists():
             files.write(root / _ATTRIBUTES, _ATTRIBUTES_TEXT.encode())
         if path.is_file() and path.read_text(encoding="utf-8", errors="replace") == text:

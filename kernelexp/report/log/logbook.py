@@ -9,8 +9,8 @@ from kernelexp.dossier.standing import Standing, Standings
 from kernelexp.judge import consistency
 from kernelexp.judge.verdict import DECIDED
 from kernelexp.model.arm import Arm, Status
-from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Record, is_of
+from kernelexp.model.spelling import spell_point
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import (
     Block,

@@ -9,11 +9,10 @@ from kernelexp.facts import differences, metrics
 from kernelexp.judge import consistency
 from kernelexp.judge import expectations as judging
 from kernelexp.judge.consistency import Doubts
-from kernelexp.model import names
+from kernelexp.model import spelling
 from kernelexp.model.arm import Arm
-from kernelexp.model.axes import as_argument, spell, spell_point
 from kernelexp.model.record import Record, own_axes
-from kernelexp.model.sizes import FULL
+from kernelexp.model.spelling import FULL, as_argument, spell, spell_point
 from kernelexp.report.document import arms, figures, matrix, measurement
 from kernelexp.report.document.document import (
     Block,
@@ -99,7 +98,7 @@ def _same_code(record: Record) -> Iterator[Block]:
 def _arguments(record: Record) -> list[str]:
     """Returns the argument of `kernelexp emulate` for each arm: the experiment's id, if it has
     one."""
-    if names.is_written(record.experiment):
+    if spelling.is_written(record.experiment):
         return [record.experiment] * len(record.arms)
     return [as_argument(f"{arm.kernel}@{arm.arch}: {spell_point(arm.axes)}") for arm in record.arms]
 
@@ -124,12 +123,12 @@ def _arms(record: Record) -> Block:
 
 def differing_axes(record: Record) -> list[str]:
     """The axes that not all arms have the same value of."""
-    names = dict.fromkeys(axis for arm in record.arms for axis in arm.axes)
+    axes = dict.fromkeys(axis for arm in record.arms for axis in arm.axes)
 
     def spelled(axis: str) -> set[str]:
         return {spell(arm.axes[axis]) if axis in arm.axes else "" for arm in record.arms}
 
-    return [axis for axis in names if len(spelled(axis)) > 1]
+    return [axis for axis in axes if len(spelled(axis)) > 1]
 
 
 def _shared_axes(record: Record) -> Iterator[Block]:

@@ -15,9 +15,9 @@ from kernelexp.judge.statistics import plateau as plateaus
 from kernelexp.judge.statistics.racing import RaceResult
 from kernelexp.judge.sweeps import Swept
 from kernelexp.model.arm import Verdict
-from kernelexp.model.axes import Point, spell, spell_point
 from kernelexp.model.measurement import Effect
 from kernelexp.model.record import Record
+from kernelexp.model.spelling import Point, spell, spell_point
 from kernelexp.report.document import figures, heatmap, measurement
 from kernelexp.report.document.document import (
     Block,

@@ -10,8 +10,8 @@ from kernelexp.judge import sweeps
 from kernelexp.judge.statistics import plateau as plateaus
 from kernelexp.judge.statistics.plateau import AxisEffect, AxisFinding, Plateau
 from kernelexp.judge.statistics.racing import RaceResult
-from kernelexp.model.axes import spell, spell_point
 from kernelexp.model.record import Record
+from kernelexp.model.spelling import spell, spell_point
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Span, paragraph, table
 

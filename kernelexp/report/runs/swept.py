@@ -12,8 +12,8 @@ from kernelexp.facts import metrics
 from kernelexp.judge import sweeps
 from kernelexp.judge.statistics.racing import RaceResult
 from kernelexp.model.arm import Verdict
-from kernelexp.model.axes import spell
 from kernelexp.model.record import Record
+from kernelexp.model.spelling import spell
 from kernelexp.model.text import printable
 from kernelexp.services.run.sweep import Grid, TimingEstimate
 

@@ -9,8 +9,8 @@ from kernelexp.facts import metrics
 from kernelexp.facts.modelled_errors import ERRORS
 from kernelexp.judge import sweeps
 from kernelexp.judge.sweeps import Swept
-from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Record, Tuning
+from kernelexp.model.spelling import spell_point
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Heading, Span, paragraph
 

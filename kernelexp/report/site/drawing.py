@@ -18,7 +18,7 @@ from kernelexp.report.charts.chart import Bars, Chart, HeatMap, Plot
 from kernelexp.report.site import svg
 from kernelexp.report.site.rendering import asset, environment
 from kernelexp.report.site.svg import Drawing, Key
-from kernelexp.system import wholefile
+from kernelexp.system import disk
 
 FORMATS = (".svg", ".png")
 WIDTH = svg.WIDTH
@@ -61,7 +61,7 @@ def write(charts: Sequence[Chart], path: Path) -> None:
     require_format(path)
     text = render(charts)
     content = text.encode() if path.suffix.lower() == ".svg" else to_png(text)
-    wholefile.write(path, content, durable=False)
+    disk.write(path, content, durable=False)
 
 
 def render(charts: Sequence[Chart]) -> str:

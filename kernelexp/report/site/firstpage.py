@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.evidence import build
-from kernelexp.model.decoding import decode
 from kernelexp.project.problem import reads
 from kernelexp.report.site import inputs
+from kernelexp.system.disk import decode
 
 _NAME = "first.json"
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.model.decoding import decode
 from kernelexp.model.errors import UsageError
 from kernelexp.project.problem import reads
 from kernelexp.report.site.inputs import MANIFEST
 from kernelexp.report.site.site import FOLDERS, ProjectSite
-from kernelexp.system import wholefile
+from kernelexp.system import disk
+from kernelexp.system.disk import decode
 
 _OWN = re.compile(rf"(index\.html|log\.json|({'|'.join(sorted(FOLDERS))})/[\w.-]+\.html)")
 
@@ -88,7 +88,7 @@ def write(
     wrote, unless `force`. Where it ends with an exception, the folder is as it was.
     """
     former(folder, force)
-    with _alone(folder), wholefile.FilesTogether() as files:
+    with _alone(folder), disk.FilesTogether() as files:
         return _write(site, folder, force, _former(folder, force), files, every)
 
 
@@ -123,7 +123,7 @@ def _write(
     folder: Path,
     force: bool,
     former: _Manifest,
-    files: wholefile.FilesTogether,
+    files: disk.FilesTogether,
     every: bool,
 ) -> RenderedPages:
     earlier, written, kept = set(former.files), set[str](), 0
@@ -172,7 +172,7 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:32]
 
 
-def _list(folder: Path, manifest: _Manifest, files: wholefile.FilesTogether) -> None:
+def _list(folder: Path, manifest: _Manifest, files: disk.FilesTogether) -> None:
     text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
     files.write(folder / MANIFEST, text + b"\n", durable=False)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from kernelexp.dossier.standing import Standings
-from kernelexp.model.axes import spell_point
 from kernelexp.model.measurement import Effect
+from kernelexp.model.spelling import spell_point
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Cell
 from kernelexp.report.log import logbook

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from kernelexp.dossier import standing
 from kernelexp.dossier.standing import StandingProfile, Standings, Tree
 from kernelexp.model.arm import Arm
-from kernelexp.model.axes import spell_point
+from kernelexp.model.experiment import Variant
 from kernelexp.model.record import Profile, is_of
-from kernelexp.model.variant import Variant
+from kernelexp.model.spelling import spell_point
 from kernelexp.project import Project
 from kernelexp.report.charts import roofline
 from kernelexp.report.charts.chart import Plot

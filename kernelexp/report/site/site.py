@@ -15,8 +15,8 @@ from kernelexp.evidence import build
 from kernelexp.judge.statistics import modelled as judge
 from kernelexp.logs import profiles, records, sources
 from kernelexp.logs.records import Unreadable
-from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Profile, Record
+from kernelexp.model.spelling import spell_point
 from kernelexp.project import Project
 from kernelexp.project.sections import NAMES, builtin
 from kernelexp.project.sections.evaluate import evaluate

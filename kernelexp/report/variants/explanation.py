@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from kernelexp.facts import widths
 from kernelexp.judge.explanation import Question, slowdown
-from kernelexp.model.axes import spell_point
 from kernelexp.model.record import own_axes
+from kernelexp.model.spelling import spell_point
 from kernelexp.report.document.document import (
     Block,
     Heading,

@@ -14,7 +14,7 @@ import msgspec
 from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.logs import records
 from kernelexp.model.errors import UsageError, join, suggest
-from kernelexp.model.names import is_name
+from kernelexp.model.spelling import is_name
 from kernelexp.project import Project, editing, layout
 from kernelexp.services.adopt import answers as answering
 from kernelexp.services.adopt import draft, jobs
@@ -23,7 +23,7 @@ from kernelexp.services.adopt.answers import Answers, LaunchShape, MapLayout
 from kernelexp.services.adopt.copying import Omitted
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 from kernelexp.services.adopt.expressions import names_in, parse_expressions
-from kernelexp.system import wholefile
+from kernelexp.system import disk
 from warpsim.dtypes import SCALARS, TORCH_NAMES, DType, own_name
 from warpsim.launch import Element, Swizzle
 
@@ -85,7 +85,7 @@ def replace(project: Project, kernel: str) -> str:
     inside = [name for name in own if project.places[name].startswith(f"{layout.FILE}:")]
     text = editing.remove(text, "experiments", inside) if inside else text
     text = editing.remove(text, "kernels", [kernel]) if kernel in project.kernels else text
-    wholefile.write(path.resolve(), text.encode())
+    disk.write(path.resolve(), text.encode())
     kept = f".kernelexp/replaced/{kernel}"
     shutil.rmtree(project.root / kept, ignore_errors=True)
     if folder.is_dir():
@@ -113,7 +113,7 @@ def finish(project: Project, compiled: Compiled, answers: Answers, flags: Sequen
     path = project.root / layout.FILE
     yaml = editing.insert(path.read_text("utf-8"), "kernels", {compiled.kernel: entry})
     write(compiled.folder, {"problem.py": text})
-    wholefile.write(path.resolve(), yaml.encode())
+    disk.write(path.resolve(), yaml.encode())
     return text
 
 
@@ -132,7 +132,7 @@ def discard(compiled: Compiled, before: Mapping[Path, bytes]) -> None:
         if path not in before:
             path.unlink()
         elif content != before[path]:
-            wholefile.write(path.resolve(), before[path])
+            disk.write(path.resolve(), before[path])
 
 
 def parse_map(name: str, text: str) -> MapLayout:
@@ -262,7 +262,7 @@ def write(folder: Path, texts: Mapping[str, str]) -> None:
     for name, text in texts.items():
         path = folder / name
         if not path.is_file() or path.read_text("utf-8") != text:
-            wholefile.write(path, text.encode(), durable=False)
+            disk.write(path, text.encode(), durable=False)
 
 
 _MEMBER = re.compile(r"\bclusterDim\s*\.\s*([xyz])\s*=([^;]+);")

@@ -17,7 +17,7 @@ import msgspec
 
 from kernelexp.evidence import build
 from kernelexp.model.errors import EnvironmentFault
-from kernelexp.model.variant import Variant
+from kernelexp.model.experiment import Variant
 from kernelexp.services.adopt import adopted, jobs
 from kernelexp.services.adopt import answers as answering
 from kernelexp.services.adopt.adopted import Compiled

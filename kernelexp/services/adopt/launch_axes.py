@@ -17,7 +17,7 @@ from kernelexp.services.adopt.answers import Answers, DraftAxis, LaunchShape
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 from kernelexp.services.adopt.expressions import names_in, value_of
 from kernelexp.services.adopt.launched import AdoptedLaunch
-from kernelexp.system import wholefile
+from kernelexp.system import disk
 from warpsim.launch import Dim3, plain_name
 
 BLOCK = "block"
@@ -218,7 +218,7 @@ def _defined(
             raise UsageError(f"--axis: {name} is a {what} in {len(matches)} places: {places}.")
         for path, match in matches:
             text = f"{texts[path][: match.end(1)]}{macro}{texts[path][match.end(2) :]}"
-            wholefile.write(path, text.encode(), durable=False)
+            disk.write(path, text.encode(), durable=False)
             return int(match[2]), f"{what} {name} of {path.name}", flags
     if (default := _argument(compiled, name, macro, [*texts.values()])) is not None:
         return default, f"template argument {name}", flags
@@ -226,7 +226,7 @@ def _defined(
         if re.fullmatch(rf"-D{name}=[0-9]+", flag):
             main = compiled.folder / compiled.source
             text = f"#define {name} {macro}\n{main.read_text('utf-8')}"
-            wholefile.write(main, text.encode(), durable=False)
+            disk.write(main, text.encode(), durable=False)
             rest = tuple(item for item in flags if item != flag)
             return int(flag.partition("=")[2]), f"was {flag}", rest
     raise UsageError(
@@ -264,7 +264,7 @@ def _argument(compiled: Compiled, name: str, macro: str, texts: Sequence[str]) -
             default, arguments[place] = int(arguments[place]), macro
             inside = ", ".join(arguments)
             text = f"{text[: instance.end(1)]}{inside}{text[instance.start(3) :]}"
-            wholefile.write(main, text.encode(), durable=False)
+            disk.write(main, text.encode(), durable=False)
             return default
     return None
 

@@ -17,16 +17,15 @@ import msgspec
 from kernelexp.evidence import build
 from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.model.arm import sound
-from kernelexp.model.decoding import decode
 from kernelexp.model.errors import BuildError, UsageError, join, suggest
-from kernelexp.model.experiment import form_of
-from kernelexp.model.variant import Variant
+from kernelexp.model.experiment import Variant, form_of
 from kernelexp.project import Project
 from kernelexp.services.adopt import adopted, declarations, jobs
 from kernelexp.services.adopt import entry as reading
 from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 from kernelexp.services.adopt.notation import WantedLaunch
+from kernelexp.system.disk import decode
 from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import plain_name
 

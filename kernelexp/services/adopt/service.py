@@ -15,8 +15,7 @@ from kernelexp.evidence.build import Diagnostic
 from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.model.arm import Arm, sound
 from kernelexp.model.errors import BuildError, UsageError, join, suggest
-from kernelexp.model.progress import OnProgress
-from kernelexp.model.variant import Variant
+from kernelexp.model.experiment import Variant
 from kernelexp.project import Project
 from kernelexp.services.adopt import adopted, constants, copying, draft, jobs
 from kernelexp.services.adopt import entry as entries
@@ -25,6 +24,7 @@ from kernelexp.services.adopt.copying import SourceCopy
 from kernelexp.services.adopt.declarations import Declaration
 from kernelexp.services.adopt.entry import KernelEntry
 from kernelexp.services.adopt.notation import WantedLaunch
+from kernelexp.system.live import OnProgress
 from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import plain_name
 

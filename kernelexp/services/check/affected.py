@@ -9,7 +9,7 @@ from pathlib import Path
 from kernelexp import project
 from kernelexp.evidence import build
 from kernelexp.model.errors import ConfigurationError, KernelexpError
-from kernelexp.model.variant import Variant
+from kernelexp.model.experiment import Variant
 from kernelexp.project import Project, revisions
 from kernelexp.services.check import gates
 from kernelexp.services.check.gates import Baseline

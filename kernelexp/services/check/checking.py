@@ -17,13 +17,13 @@ from kernelexp.evidence.measure.measured import Measuring
 from kernelexp.judge.verdict import WRONG
 from kernelexp.model.arm import Arm, Isa
 from kernelexp.model.errors import KernelexpError
-from kernelexp.model.progress import Step
-from kernelexp.model.variant import Variant
+from kernelexp.model.experiment import Variant
 from kernelexp.project import Project, revisions
 from kernelexp.services import inspection
 from kernelexp.services.check import affected, conditions, gates, timegates
 from kernelexp.services.check.conditions import SASS, TIMES_AFTER, GatedVariant
 from kernelexp.services.check.gates import FILE, Baseline, GateFinding
+from kernelexp.system.live import Step
 
 
 class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,9 +12,8 @@ from kernelexp.facts.counters import PTX
 from kernelexp.judge.instructions import InstructionCounts, instruction_expectations
 from kernelexp.judge.verdict import WRONG
 from kernelexp.model.arm import Arm, EmulatedEvidence, Status
-from kernelexp.model.axes import holds
-from kernelexp.model.experiment import Gate, Kernel
-from kernelexp.model.variant import Variant
+from kernelexp.model.experiment import Gate, Kernel, Variant
+from kernelexp.model.spelling import holds
 from kernelexp.services.check.gates import UPDATE, GateFinding, Outcome
 
 Committed: TypeAlias = Mapping[str, int | str]

@@ -13,11 +13,11 @@ from kernelexp.facts import metrics
 from kernelexp.judge.verdict import WRONG
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, Status
-from kernelexp.model.decoding import decode
 from kernelexp.model.errors import ConfigurationError, KernelexpError
-from kernelexp.model.variant import Variant
+from kernelexp.model.experiment import Variant
 from kernelexp.project import Project
-from kernelexp.system import wholefile
+from kernelexp.system import disk
+from kernelexp.system.disk import decode
 
 FILE = "build-baseline.json"
 UPDATE = "kernelexp check --update"
@@ -134,7 +134,7 @@ def write_baseline(
     ]
     body = ",\n".join(lines)
     text = f'{{\n"compiler": {spell(compiler)},\n"variants": {{\n{body}\n}}\n}}\n'
-    return wholefile.write(root / FILE, text.encode())
+    return disk.write(root / FILE, text.encode())
 
 
 def compare(

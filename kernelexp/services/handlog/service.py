@@ -14,12 +14,12 @@ from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.logs import records
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError, suggest
-from kernelexp.model.names import is_name
 from kernelexp.model.record import Candidate, Record
+from kernelexp.model.spelling import is_name
 from kernelexp.project import Project, editing, layout, scaffold
 from kernelexp.services.handlog import reading, sections, tables
 from kernelexp.services.handlog.reading import Log, LoggedVariant, Read
-from kernelexp.system import wholefile
+from kernelexp.system import disk
 
 AXIS = "state"
 COPIES = "logs/imported"
@@ -125,7 +125,7 @@ def write(
         raise UsageError(f"{COPIES}/{path.name} is there already: this log was imported before.")
     main = (project.root / layout.FILE).resolve()
     before = main.read_text("utf-8")
-    with wholefile.FilesTogether() as files:
+    with disk.FilesTogether() as files:
         files.write(folder / "problem.py", _template("imported/problem.txt"))
         files.write(folder / f"{name}.cu", _template("imported/kernel.txt"))
         files.write(main, _extended(before, log, subject, name, target).encode())

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, get_args
 
 from kernelexp.model.arm import PublishedResult, Status, Verdict
 from kernelexp.model.errors import UsageError, join, suggest
-from kernelexp.model.names import is_name
+from kernelexp.model.spelling import is_name
 from kernelexp.services.handlog import figures
 from kernelexp.services.handlog.figures import NOTHING
 from kernelexp.services.handlog.reading import BEFORE, LoggedVariant, Read

@@ -3,6 +3,5 @@
 costs.py     the figures that have a cost per line, each with how it is read from the evidence
 pieces.py    the code of a variant, divided by line and by the roles that run it
 costed.py    lines and roles of programs
-ranking.py   lines ranked by a figure, roles side by side
 service.py   the service of `inspect --lines`, which combines these
 """

@@ -19,9 +19,9 @@ from kernelexp.evidence.emulate.roles import Role
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm, Isa, ProfiledInstruction, faults
 from kernelexp.model.errors import KernelexpError, UsageError, suggest
+from kernelexp.model.experiment import Variant
 from kernelexp.model.limits import Limits
 from kernelexp.model.record import Profile
-from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from kernelexp.services.lines import costs, pieces

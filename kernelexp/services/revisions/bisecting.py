@@ -16,8 +16,8 @@ from kernelexp.facts.metrics import Value
 from kernelexp.judge.verdict import DECIDED, WRONG
 from kernelexp.model.arm import Arm, Status
 from kernelexp.model.errors import EnvironmentFault, UsageError
+from kernelexp.model.experiment import Variant
 from kernelexp.model.text import quote
-from kernelexp.model.variant import Variant
 from kernelexp.project import Project, revisions
 from kernelexp.services.revisions import timeline
 

@@ -12,9 +12,8 @@ from kernelexp.dossier.session import Session
 from kernelexp.evidence.measure.measured import Measuring
 from kernelexp.model.arm import Arm, Verdict
 from kernelexp.model.errors import UsageError
-from kernelexp.model.experiment import Experiment
+from kernelexp.model.experiment import Experiment, Variant, arm_names
 from kernelexp.model.record import Record
-from kernelexp.model.variant import Variant, arm_names
 from kernelexp.project import Project, revisions
 from kernelexp.services.run import conclusion, runner, runs, timing
 from warpsim.launch import Launch

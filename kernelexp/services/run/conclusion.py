@@ -17,7 +17,6 @@ from kernelexp.judge import executed, oversizes, plausible, reproduction, verdic
 from kernelexp.judge.statistics.stats import estimate
 from kernelexp.logs import record, records, sources
 from kernelexp.model.arm import Arm, EmulatedEvidence, Verdict
-from kernelexp.model.axes import Point
 from kernelexp.model.errors import ConfigurationError, explain
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.problem import Work
@@ -30,7 +29,7 @@ from kernelexp.model.record import (
     Tuning,
     measurement_of,
 )
-from kernelexp.model.sizes import FULL
+from kernelexp.model.spelling import FULL, Point
 from kernelexp.project import Project
 from kernelexp.project.problem import consult, files
 from kernelexp.services.run.runs import Concluded, Faults, RunContext

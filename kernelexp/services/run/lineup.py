@@ -8,14 +8,13 @@ from typing import Any
 
 import msgspec
 
-from kernelexp.model import names
-from kernelexp.model.axes import Point, spell, spell_point
+from kernelexp.model import spelling
 from kernelexp.model.errors import UsageError
-from kernelexp.model.experiment import Experiment
-from kernelexp.model.variant import Variant
+from kernelexp.model.experiment import Experiment, Variant
+from kernelexp.model.spelling import Point, spell, spell_point
 from kernelexp.project import Project, editing
 
-NAME = names.TIMED
+NAME = spelling.TIMED
 """What such an experiment is called where nothing is recorded."""
 
 

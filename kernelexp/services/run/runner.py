@@ -14,12 +14,11 @@ from kernelexp.judge import verdict
 from kernelexp.logs import records, surroundings
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, ArmOrFault, sound, without_fault
-from kernelexp.model.axes import Point
 from kernelexp.model.errors import EnvironmentFault, KernelexpError
+from kernelexp.model.experiment import Variant
 from kernelexp.model.measurement import Gpus
-from kernelexp.model.progress import Joined
 from kernelexp.model.record import SizeResult
-from kernelexp.model.variant import Variant
+from kernelexp.model.spelling import Point
 from kernelexp.project import Project
 from kernelexp.project.problem import files
 from kernelexp.services.run import conclusion, timing
@@ -33,6 +32,7 @@ from kernelexp.services.run.runs import (
     RunContext,
     RunSettings,
 )
+from kernelexp.system.live import Joined
 from kernelexp.system.process import processes
 
 

@@ -13,9 +13,9 @@ from kernelexp.judge import expectations
 from kernelexp.judge.expectations import Judged
 from kernelexp.logs import records
 from kernelexp.model.errors import KernelexpError
+from kernelexp.model.experiment import Variant
 from kernelexp.model.measurement import Gpus
 from kernelexp.model.record import Git, HostMachine, Record
-from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 
 Faults: TypeAlias = tuple[tuple[Variant, KernelexpError], ...]

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from kernelexp.model.axes import AxisValue, Point, spell_point
 from kernelexp.model.errors import EnvironmentFault
+from kernelexp.model.spelling import AxisValue, Point, spell_point
 
 if TYPE_CHECKING:
     import optuna

@@ -16,13 +16,11 @@ from kernelexp.judge import sweeps, verdict
 from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.arm import Status, Verdict
-from kernelexp.model.axes import AxisValue, spell, spell_point
 from kernelexp.model.errors import UsageError, suggest
-from kernelexp.model.experiment import Experiment
+from kernelexp.model.experiment import Experiment, Variant
 from kernelexp.model.limits import Limits
-from kernelexp.model.names import SWEEP, is_sweep
 from kernelexp.model.record import Candidate, Record, own_axes
-from kernelexp.model.variant import Variant
+from kernelexp.model.spelling import SWEEP, AxisValue, is_sweep, spell, spell_point
 from kernelexp.project import Project, parse_point
 from kernelexp.services.run import runner
 from kernelexp.services.run.runs import Concluded, FailedRun, RunSettings

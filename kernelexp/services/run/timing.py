@@ -11,8 +11,8 @@ from kernelexp.evidence.measure import heats
 from kernelexp.evidence.measure.measured import MeasurementTaken, Measuring
 from kernelexp.evidence.measure.programs import measured_programs
 from kernelexp.model.arm import Arm
+from kernelexp.model.experiment import arm_names
 from kernelexp.model.measurement import Measurement
-from kernelexp.model.variant import arm_names
 from kernelexp.services.run.runs import RunContext
 from warpsim.launch import Launch
 

@@ -22,7 +22,6 @@ from kernelexp.judge import verdict
 from kernelexp.judge.statistics import heats as dealing
 from kernelexp.judge.statistics.stats import ratios
 from kernelexp.model.arm import Arm, sound
-from kernelexp.model.axes import Point, spell, spell_point
 from kernelexp.model.errors import (
     BuildError,
     EnvironmentFault,
@@ -31,11 +30,11 @@ from kernelexp.model.errors import (
     UsageError,
     suggest,
 )
-from kernelexp.model.experiment import Experiment
+from kernelexp.model.experiment import Experiment, Variant
 from kernelexp.model.measurement import Gpus
 from kernelexp.model.modelled import ModelledTime
 from kernelexp.model.record import Trial, Tuning
-from kernelexp.model.variant import Variant
+from kernelexp.model.spelling import Point, spell, spell_point
 from kernelexp.project import Project
 from kernelexp.services import modelling
 from kernelexp.services.run import conclusion, runner, timing

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.model import decoding
 from kernelexp.model.errors import UsageError
 from kernelexp.services.tasks.cascade import LARGEST
+from kernelexp.system import disk
 
 LONGEST = 8 << 20
 """Bytes of a job."""
@@ -46,7 +46,7 @@ def decode(content: bytes) -> QueuedJob:
     if len(content) > LONGEST:
         raise UsageError(f"an evaluation has at most {LONGEST:,} bytes; this one {len(content):,}.")
     try:
-        job = decoding.decode(content, QueuedJob)
+        job = disk.decode(content, QueuedJob)
     except msgspec.ValidationError as error:
         raise UsageError(f"the evaluation is not as its schema says: {error}.") from None
     except msgspec.DecodeError as error:

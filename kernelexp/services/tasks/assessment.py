@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from kernelexp.model.arm.verdict import Status
+from kernelexp.model.arm import Status
 
 StageName = Literal["rules", "build", "known", "emulate", "schedules", "model", "time"]
 Outcome = Literal["passed", "failed", "skipped"]

@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 
 from kernelexp.model import errors
-from kernelexp.model.arm.verdict import Status
-from kernelexp.model.decoding import decode
+from kernelexp.model.arm import Status
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.model.measurement import Device
 from kernelexp.services.execution import Executed
@@ -40,7 +39,8 @@ from kernelexp.services.tasks.timing import timed
 from kernelexp.services.tasks.timing.timed import SolutionBench
 from kernelexp.services.tasks.workplace import Workplace
 from kernelexp.system import device as devices
-from kernelexp.system import wholefile
+from kernelexp.system import disk
+from kernelexp.system.disk import decode
 from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import full_name
 from warpsim.schedule import Schedule, first_schedules
@@ -382,7 +382,7 @@ class _Run:
             folder = self._root / ".kernelexp" / KNOWN
             folder.mkdir(parents=True, exist_ok=True)
             content = msgspec.json.encode(assessment)
-            wholefile.write((folder / f"{self._key}.json").resolve(), content, durable=False)
+            disk.write((folder / f"{self._key}.json").resolve(), content, durable=False)
         return assessment
 
 

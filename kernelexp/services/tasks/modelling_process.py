@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from kernelexp.facts import arch
-from kernelexp.model.decoding import decode
 from kernelexp.services.tasks.assessment import ModelledKernel
+from kernelexp.system.disk import decode
 from warpsim.launch import Pointer, StructValue, full_name
 from warpsim.runtime.capturing import CapturedLaunch
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from kernelexp.model.decoding import decode
 from kernelexp.model.errors import KernelexpError
 from kernelexp.services.tasks import formats, wire, without_gpu
 from kernelexp.services.tasks.task import Task
+from kernelexp.system.disk import decode
 
 ROUNDS = 2
 """Calls with each set of sizes: other contents, at the same addresses."""

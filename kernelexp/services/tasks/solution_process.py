@@ -10,10 +10,10 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from kernelexp.model.decoding import decode
 from kernelexp.model.errors import BuildError, KernelexpError
 from kernelexp.services.tasks import extensions, formats, wire, without_gpu
 from kernelexp.services.tasks.task import Call, Task
+from kernelexp.system.disk import decode
 
 ROUNDS = 2
 REPORT = "told.json"

@@ -9,12 +9,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from kernelexp.model.arm.verdict import Status
+from kernelexp.model.arm import Status
 from kernelexp.model.errors import UsageError
 from kernelexp.services.tasks import formats
 from kernelexp.services.tasks.assessment import Assessment, CaseAnswer, CaseTime
 from kernelexp.services.tasks.formats import flashinfer
-from kernelexp.system import wholefile
+from kernelexp.system import disk
 
 _STATUS = {
     Status.BUILD_FAILED: "COMPILE_ERROR",
@@ -42,7 +42,7 @@ def write(path: Path, problem: Path, solution: Path, assessed: Assessment) -> No
             _passed(assessed, timed) if timed else _evaluation(assessed, answers.get(case.name))
         )
         lines.append(json.dumps({**trace, **({"evaluation": evaluation} if evaluation else {})}))
-    wholefile.write(path.resolve(), ("\n".join(lines) + "\n").encode(), durable=False)
+    disk.write(path.resolve(), ("\n".join(lines) + "\n").encode(), durable=False)
 
 
 def _passed(assessed: Assessment, time: CaseTime) -> dict[str, Any]:

@@ -19,9 +19,9 @@ from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
-from kernelexp.model.decoding import decode
 from kernelexp.model.errors import USAGE, ConfigurationError, EnvironmentFault, KernelexpError
 from kernelexp.model.text import not_utf8
+from kernelexp.system.disk import decode
 from kernelexp.system.process import processes
 
 # Beyond the worker's own limit, which names the function: for importing what is slow, and for a

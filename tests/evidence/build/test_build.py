@@ -12,9 +12,9 @@ from compilers import build_each
 from kernelexp import project
 from kernelexp.evidence import build
 from kernelexp.model.errors import ConfigurationError
-from kernelexp.model.progress import Step
-from kernelexp.model.variant import Variant
+from kernelexp.model.experiment import Variant
 from kernelexp.system import toolchain
+from kernelexp.system.live import Step
 from kernelexp.system.toolchain import Toolchain
 
 

@@ -12,14 +12,14 @@ from compilers import Plant, build_each, default
 
 from kernelexp.evidence import build
 from kernelexp.evidence.build import listings
-from kernelexp.system import usercache
+from kernelexp.system import disk
 from kernelexp.system.toolchain import Toolchain
 
 
 @pytest.fixture
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The cache of a user of its own."""
-    monkeypatch.setenv(usercache.VARIABLE, str(tmp_path / "user"))
+    monkeypatch.setenv(disk.CACHE_VARIABLE, str(tmp_path / "user"))
     return tmp_path / "user"
 
 

@@ -14,8 +14,8 @@ from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, EmulatedEvidence, Status, Verdict
 from kernelexp.model.errors import ConfigurationError, EnvironmentFault
+from kernelexp.model.experiment import Variant
 from kernelexp.model.problem import Budget
-from kernelexp.model.variant import Variant
 from kernelexp.services.check import gates
 from kernelexp.services.check.gates import Baseline, GateFinding
 from warpsim.launch import Launch

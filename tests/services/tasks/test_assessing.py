@@ -14,7 +14,7 @@ from schemas import validate
 from support import ROOT, Kx
 
 from kernelexp.model import errors
-from kernelexp.model.arm.verdict import Status
+from kernelexp.model.arm import Status
 from kernelexp.services.tasks import cascade, modelled
 from kernelexp.services.tasks.assessment import Assessment, Confinement, ModelledCall
 from kernelexp.services.tasks.cascade import Assignment

@@ -11,7 +11,7 @@ from support import ROOT, TOKEN, alive, wait_until
 from timing_cheats import DEFERRED, IN_A_ROW, IN_ONE_CALL, NO_GAIN, ON_GPU, STALE
 
 import kernelexp
-from kernelexp.model.arm.verdict import Status
+from kernelexp.model.arm import Status
 from kernelexp.services.tasks import cascade
 from kernelexp.services.tasks.assessment import Assessment
 from kernelexp.services.tasks.cascade import Assignment

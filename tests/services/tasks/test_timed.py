@@ -12,7 +12,7 @@ import timing_cheats
 from timing_cheats import DEFERRED, HONEST, IN_A_ROW, IN_ONE_CALL, NO_GAIN, STALE
 
 from kernelexp.facts import chips
-from kernelexp.model.arm.verdict import Status
+from kernelexp.model.arm import Status
 from kernelexp.services.tasks import formats
 from kernelexp.services.tasks.assessment import CaseTime, TaskEffect
 from kernelexp.services.tasks.failing import TaskFailed

@@ -13,7 +13,7 @@ import timing_cheats
 from support import ROOT, Kx
 from timing_cheats import HONEST, IN_A_ROW, IN_ONE_CALL, NO_GAIN, ON_GPU, SLOWER, STALE
 
-from kernelexp.model.arm.verdict import Status
+from kernelexp.model.arm import Status
 from kernelexp.services.tasks import formats
 from kernelexp.services.tasks.assessment import CaseTime, TaskEffect
 from kernelexp.services.tasks.failing import TaskFailed

@@ -16,7 +16,7 @@ from kernelexp.model.arm import Arm
 from kernelexp.model.experiment import Program
 from kernelexp.model.limits import Limits
 from kernelexp.model.measurement import Device, Measurement, Options, Role, TimedArm
-from kernelexp.model.progress import OnProgress
+from kernelexp.system.live import OnProgress
 
 
 class ProgramQuestion(msgspec.Struct, frozen=True, kw_only=True):

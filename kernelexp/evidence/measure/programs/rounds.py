@@ -33,8 +33,8 @@ from kernelexp.model.measurement import (
     TimedArm,
     Worker,
 )
-from kernelexp.model.progress import OnProgress
 from kernelexp.system import device as devices
+from kernelexp.system.live import OnProgress
 from kernelexp.system.process import isolated, processes
 from kernelexp.system.process.processes import Completed
 

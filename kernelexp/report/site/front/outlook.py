@@ -15,9 +15,9 @@ from kernelexp.judge.limits import bounds
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.verdict import WRONG
 from kernelexp.model.arm import Arm
-from kernelexp.model.axes import spell_point
+from kernelexp.model.experiment import Variant
 from kernelexp.model.record import Profile, Record, is_usual
-from kernelexp.model.variant import Variant
+from kernelexp.model.spelling import spell_point
 from kernelexp.report.charts import history
 from kernelexp.report.charts.chart import Plot
 from kernelexp.report.document import figures

@@ -30,13 +30,13 @@ from typing import Any
 import msgspec
 
 import kernelexp
-from kernelexp.model.decoding import decode
 from kernelexp.services.tasks import formats, wire
 from kernelexp.services.tasks.solution_process import explained
 from kernelexp.services.tasks.task import Call, Task
 from kernelexp.services.tasks.timing import shared
 from kernelexp.services.tasks.timing.linked import receive, send
 from kernelexp.services.tasks.timing.shared import SharedMemory
+from kernelexp.system.disk import decode
 from kernelexp.system.process import confine
 
 PRELOAD = ("torch",)

@@ -18,11 +18,11 @@ from typing import Any
 
 import msgspec
 
-from kernelexp.model.decoding import decode
 from kernelexp.services.tasks import formats, wire
 from kernelexp.services.tasks.task import Task, Values
 from kernelexp.services.tasks.timing import floor, shared
 from kernelexp.services.tasks.timing.linked import receive, send
+from kernelexp.system.disk import decode
 
 PRELOAD = ("torch",)
 HELD = 1024

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kernelexp.model.arm.verdict import Status
+from kernelexp.model.arm import Status
 from kernelexp.model.measurement import Block, DeviceState, Row, Worker
 from kernelexp.services.tasks.failing import TaskFailed
 from kernelexp.services.tasks.timing.turns import SOLUTION, SolutionTurn

@@ -20,7 +20,7 @@ import msgspec
 
 from kernelexp.facts import chips
 from kernelexp.judge.statistics import stats
-from kernelexp.model.arm.verdict import Status
+from kernelexp.model.arm import Status
 from kernelexp.services.tasks import wire
 from kernelexp.services.tasks.assessment import CaseTime, TaskEffect
 from kernelexp.services.tasks.failing import TaskFailed

@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kernelexp.model.arm.verdict import Status
-from kernelexp.model.decoding import decode
+from kernelexp.model.arm import Status
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.services.tasks import failing
 from kernelexp.services.tasks.failing import TaskFailed
@@ -26,6 +25,7 @@ from kernelexp.services.tasks.timing.bank_process import (
     TimedCase,
 )
 from kernelexp.services.tasks.timing.linked import Link, ProcessGone
+from kernelexp.system.disk import decode
 
 SOLUTION = "solution"
 Slots = list[tuple[str, int]]

@@ -1,17 +1,27 @@
-"""Files that are written whole or not at all: the one place that does it."""
+"""Files on disk: written whole or not at all, a project's own, the cache of a user.
+
+A record calls the files of a project, those below its root and those of the repository around it,
+by their path from the root (`variants/k/k.cu`, `../common/tile.cuh`), which is the same on every
+machine. Where other headers are is a matter of the machine.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import secrets
 import shutil
+import threading
 import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
+from typing import Any, TypeVar, overload
+
+import msgspec
 
 # No write takes an hour: what is older is of a writer that was killed.
 STALE_S = 3600.0
@@ -143,3 +153,90 @@ def _sweep(folder: Path) -> None:
                 path.unlink()
         except OSError:
             continue
+
+
+RESTORED = ".kernelexp/restored"
+"""Where the files of a run are put to repeat it, in a folder for each run."""
+_INSTALLED = "site-packages"
+
+
+@functools.cache
+def _repository(root: Path) -> Path:
+    """The folder of the repository that a project is in; its own where there is none.
+
+    A run that is repeated has its repository's files in its own folder.
+    """
+    for parent in (root, *root.parents):
+        if (parent / ".git").exists() or parent.parent.as_posix().endswith(f"/{RESTORED}"):
+            return parent
+    return root
+
+
+@functools.lru_cache(maxsize=4096)
+def is_own(root: Path, name: str) -> bool:
+    """Whether a path from the root names a file of the project or of its repository.
+
+    Not what is installed there, as the compiler's headers in a virtual environment, nor what is
+    hidden beside the project.
+    """
+    if not name or os.path.isabs(name) or "\0" in name:
+        return False
+    whole = Path(os.path.normpath(root / name))
+    if whole.is_relative_to(root):
+        return _INSTALLED not in whole.relative_to(root).parts
+    top = _repository(root)
+    if not whole.is_relative_to(top):
+        return False
+    parts = whole.relative_to(top).parts
+    return not any(part == _INSTALLED or part.startswith(".") for part in parts)
+
+
+def own_name(root: Path, path: str) -> str:
+    """Returns a file's name in records, by its path from the root or in full; empty for others'
+    files."""
+    relative = os.path.relpath(path, root) if os.path.isabs(path) else path
+    return relative if is_own(root, relative) else ""
+
+
+CACHE_VARIABLE = "KERNELEXP_CACHE"
+"""Names a folder to use instead of ~/.cache/kernelexp."""
+
+
+def user_cache() -> Path | None:
+    """Returns the cache folder; None where nobody may trust it."""
+    if named := os.environ.get(CACHE_VARIABLE):
+        return Path(named)
+    # As the XDG Base Directory Specification has it, which ignores paths that are relative.
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    base = base if base.is_absolute() else Path(os.path.expanduser("~/.cache"))
+    return base / "kernelexp" if base.is_absolute() and _is_trusted(base) else None
+
+
+def _is_trusted(folder: Path) -> bool:
+    """Whether nobody else could put a file there: under sudo it may be another user's home."""
+    while not folder.exists():
+        folder = folder.parent
+    status = folder.stat()
+    return status.st_uid == os.getuid() and not status.st_mode & 0o002
+
+
+T = TypeVar("T")
+# msgspec makes a type's description at its first use and, in the middle of that, runs Python:
+# another thread that decodes the same type then reads half of it, and the process ends by a
+# segmentation fault (msgspec 0.22; `emulate` on two busy cores). So these are made one at a time.
+_lock = threading.Lock()
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+
+
+@overload
+def decode(content: bytes | str | msgspec.Raw, kind: type[T]) -> T: ...
+@overload
+def decode(content: bytes | str | msgspec.Raw, kind: object) -> Any: ...
+def decode(content: bytes | str | msgspec.Raw, kind: Any) -> Any:
+    """Decodes JSON in any thread; msgspec.DecodeError where it is invalid or too deep."""
+    with _lock:
+        decoder = _decoders.get(kind) or _decoders.setdefault(kind, msgspec.json.Decoder(kind))
+    try:
+        return decoder.decode(content)
+    except RecursionError as error:
+        raise msgspec.DecodeError(str(error)) from None
