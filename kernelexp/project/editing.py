@@ -55,8 +55,13 @@ def add(project: Project, name: str, experiment: Mapping[str, Any]) -> Path:
         path = project.root / "experiments" / f"{name}.yaml"
         return disk.write(path, to_yaml(experiment).encode())
     path = project.root / layout.FILE
-    text = insert(path.read_text("utf-8"), "experiments", {name: experiment})
+    text = insert(read(project.root), "experiments", {name: experiment})
     return disk.write(path.resolve(), text.encode())
+
+
+def read(root: Path) -> str:
+    """The text of experiments.yaml with the ends of lines that it has."""
+    return (root / layout.FILE).read_bytes().decode()
 
 
 def to_yaml(values: Mapping[str, Any]) -> str:
@@ -74,13 +79,14 @@ def insert(text: str, section: Section | Literal["kernels"], entries: Mapping[st
     before = yaml.safe_load(text)
     present = before.get(section) or {}
     lines = text.splitlines(keepends=True)
+    newline = _newline(lines)
     if lines and not lines[-1].endswith("\n"):
-        lines[-1] += "\n"
+        lines[-1] += newline
     own: Any = yaml.compose(text, Loader=yaml.SafeLoader)
     keys = [(key.value, key.start_mark.line, value) for key, value in own.value]
     place = next((i for i, (key, _, _) in enumerate(keys) if key == section), None)
     if place is None:
-        at, indent, head = len(lines), 2, [f"\n{section}:\n"]
+        at, indent, head = len(lines), 2, [f"{newline}{section}:{newline}"]
     else:
         _, first, value = keys[place]
         head = []
@@ -88,12 +94,12 @@ def insert(text: str, section: Section | Literal["kernels"], entries: Mapping[st
             indent = value.value[0][0].start_mark.column
         else:  # `experiments:` or `experiments: {}`
             indent = 2
-            lines[first] = f"{section}:\n"
+            lines[first] = f"{section}:{newline}"
         end = keys[place + 1][1] if place + 1 < len(keys) else len(lines)
         at = _end_of_content(lines, first, end, indent)
     added = [_indented(to_yaml({name: entry}), indent) for name, entry in entries.items()]
     body = "\n".join(added) if head or not present else "\n" + "\n".join(added)
-    whole = "".join([*lines[:at], *head, body, *lines[at:]])
+    whole = "".join([*lines[:at], *head, body.replace("\n", newline), *lines[at:]])
     if not _is_extended(before, whole, section, {**present, **entries}):
         raise ConfigurationError(
             f"{layout.FILE}:{first + 1 if place is not None else 1}: {section} is written so that "
@@ -119,7 +125,7 @@ def remove(text: str, section: Section | Literal["kernels"], names: Collection[s
         if name in names:
             del lines[mark.line : _end_of_content(lines, mark.line, end, mark.column)]
     if not left:
-        lines[starts[place]] = f"{section}: {{}}\n"
+        lines[starts[place]] = f"{section}: {{}}{_newline(lines)}"
     whole = "".join(lines)
     if not _is_extended(before, whole, section, left):
         raise ConfigurationError(
@@ -127,6 +133,11 @@ def remove(text: str, section: Section | Literal["kernels"], names: Collection[s
             "removed: give each of its entries lines of its own."
         )
     return whole
+
+
+def _newline(lines: list[str]) -> str:
+    """How a file's lines end, by its first."""
+    return "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
 
 
 def _end_of_content(lines: list[str], first: int, end: int, indent: int) -> int:

@@ -67,14 +67,16 @@ def start(folder: Path, arch: str, empty: bool = False) -> Started:
             f"{existing[0]} is there already, and init overwrites nothing: choose another folder."
         )
     if ignore.is_file():
-        wanted[ignore] = _extended(ignore.read_text(), wanted[ignore])
+        wanted[ignore] = _extended(
+            ignore.read_bytes().decode("utf-8", "surrogateescape"), wanted[ignore]
+        )
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EnvironmentFault(f"{folder} can't be made: {error.strerror}.") from None
     with disk.FilesTogether() as files:
         for path, text in wanted.items():
-            files.write(path, text.encode())
+            files.write(path, text.encode("utf-8", "surrogateescape"))
         loaded = project.load(root)
     return Started(root=root, files=tuple(wanted), experiment=next(iter(loaded.experiments), ""))
 
@@ -124,4 +126,6 @@ def _repository(folder: Path) -> Path | None:
 def _extended(text: str, wanted: str) -> str:
     """A .gitignore with the lines that it lacks."""
     missing = [line for line in wanted.splitlines() if line not in text.splitlines()]
-    return "\n".join([*text.splitlines(), *missing]) + "\n"
+    newline = "\r\n" if "\r\n" in text else "\n"
+    end = "" if not text or text.endswith("\n") else newline
+    return text + end + "".join(line + newline for line in missing)

@@ -156,6 +156,15 @@ def test_a_folder_that_can_not_be_made_is_named(kx: Kx) -> None:
     assert result.stderr == "error: /proc/kx can't be made: No such file or directory.\n"
 
 
+def test_a_gitignore_keeps_its_bytes(tmp_path: Path, kx: Kx) -> None:
+    before = "*.o\r\nzwölf/\r\n".encode("latin-1")
+    (tmp_path / ".gitignore").write_bytes(before)
+    assert kx("init", str(tmp_path), cwd=tmp_path).exit_code == errors.OK
+    after = (tmp_path / ".gitignore").read_bytes()
+    assert after.startswith(before)
+    assert after.count(b"\n") == after.count(b"\r\n") > 2
+
+
 def test_a_gitignore_keeps_its_lines(tmp_path: Path, kx: Kx) -> None:
     (tmp_path / ".gitignore").write_text("*.o\n__pycache__/")
     kx("init", cwd=tmp_path)

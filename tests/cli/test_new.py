@@ -32,6 +32,15 @@ def test_every_other_line_stays(scale: Path, kx: Kx) -> None:
     assert all(line in after for line in before)
 
 
+def test_lines_that_end_as_on_windows_stay(scale: Path, kx: Kx) -> None:
+    path = scale / "experiments.yaml"
+    before = path.read_bytes().replace(b"\n", b"\r\n")
+    path.write_bytes(before)
+    assert kx("new", "Two floats", "--set", "width=2", cwd=scale).exit_code == errors.OK
+    after = iter(path.read_bytes().splitlines(keepends=True))
+    assert all(line in after for line in before.splitlines(keepends=True))
+
+
 def test_a_baseline_of_its_own_and_an_id_can_be_given(scale: Path, kx: Kx) -> None:
     words = ("--baseline", "width=2", "--set", "width=4", "--id", "mine")
     kx("new", "From two to four", "--kernel", "scale@sm_90a", *words, cwd=scale)

@@ -56,6 +56,15 @@ def test_a_file_without_a_last_newline_is_extended() -> None:
     assert "E2" in yaml.safe_load(editing.insert(text, "experiments", {"E2": ENTRY}))["experiments"]
 
 
+@pytest.mark.parametrize("rest", ["", "experiments: {}\n", "experiments:\n  E1: {title: one}"])
+def test_lines_end_as_those_of_the_file_do(rest: str) -> None:
+    text = f"{HEAD}{rest}".replace("\n", "\r\n")
+    longer = editing.insert(text, "experiments", {"E2": ENTRY})
+    assert longer.count("\n") == longer.count("\r\n") > text.count("\n")
+    shorter = editing.remove(longer, "experiments", [*yaml.safe_load(longer)["experiments"]])
+    assert shorter.count("\n") == shorter.count("\r\n")
+
+
 def test_an_entry_goes_before_a_comment_behind_the_last_one_and_after_a_comment_in_it() -> None:
     text = f"{HEAD}experiments:\n  E1:\n    title: one\n    # in it\n\n  # behind it\n"
     longer = editing.insert(text, "experiments", {"E2": {"title": "two"}})

@@ -77,7 +77,7 @@ def replace(project: Project, kernel: str) -> str:
             "name with --kernel."
         )
     path, folder = project.root / layout.FILE, project.root / "variants" / kernel
-    text = path.read_text("utf-8")
+    text = editing.read(project.root)
     for name in own:
         place = project.places[name].partition(":")[0]
         if place != layout.FILE:
@@ -111,7 +111,7 @@ def finish(project: Project, compiled: Compiled, answers: Answers, flags: Sequen
     every = tuple(dict.fromkeys((*flags, *compiled.flags)))
     entry = draft.kernel(compiled.title, compiled.source, compiled.arch, card, every, answers.axes)
     path = project.root / layout.FILE
-    yaml = editing.insert(path.read_text("utf-8"), "kernels", {compiled.kernel: entry})
+    yaml = editing.insert(editing.read(project.root), "kernels", {compiled.kernel: entry})
     write(compiled.folder, {"problem.py": text})
     disk.write(path.resolve(), yaml.encode())
     return text

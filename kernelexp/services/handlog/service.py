@@ -124,7 +124,7 @@ def write(
     if copy.exists():
         raise UsageError(f"{COPIES}/{path.name} is there already: this log was imported before.")
     main = (project.root / layout.FILE).resolve()
-    before = main.read_text("utf-8")
+    before = editing.read(project.root)
     with disk.FilesTogether() as files:
         files.write(folder / "problem.py", _template("imported/problem.txt"))
         files.write(folder / f"{name}.cu", _template("imported/kernel.txt"))
