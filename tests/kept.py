@@ -16,6 +16,7 @@ from filelock import FileLock
 from support import ROOT
 
 from kernelexp.evidence import build
+from kernelexp.evidence.build import combined
 from kernelexp.evidence.programs import compiling, library
 from kernelexp.system.toolchain import Toolchain
 
@@ -46,16 +47,53 @@ def run(
     """The file that a command has `written` in a folder with these files, else what it prints."""
 
     def make(folder: Path) -> Path:
-        for name, content in files.items():
-            (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
-        done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr.decode()
-        if not written:
-            (folder / "printed").write_bytes(done.stdout)
-        return folder / (written or "printed")
+        return _run(command, files, written, folder)
 
     contents = (hashlib.sha256(repr(item).encode()).hexdigest() for item in files.items())
     return output([*command, *contents], read, make)
+
+
+def _run(
+    command: Sequence[str], files: Mapping[str, str | bytes], written: str, folder: Path
+) -> Path:
+    for name, content in files.items():
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    if not written:
+        (folder / "printed").write_bytes(done.stdout)
+    return folder / (written or "printed")
+
+
+def listings(cuobjdump: str, cubins: Sequence[bytes]) -> list[str]:
+    """What `cuobjdump -sass` prints of each cubin; all are of one architecture.
+
+    One process prints all that are not kept, as it does for builds: nvdisasm takes 0.5 s to begin.
+    """
+    command = [cuobjdump, "-sass", "k.cubin"]
+    keys = [[*command, hashlib.sha256(cubin).hexdigest()] for cubin in cubins]
+    others = [
+        cubin for cubin, key in zip(cubins, keys, strict=True) if not _place(key, ()).exists()
+    ]
+    codes = {cubin: code for cubin in others if (code := combined.read(cubin))}
+    together: dict[bytes, str] = {}
+    if len(codes) > 1:
+        with tempfile.TemporaryDirectory() as name:
+            whole = combined.combine(list(codes.values()))
+            printed = _run(command, {"k.cubin": whole}, "", Path(name)).read_text()
+        if parts := combined.separate(printed, list(codes.values())):
+            together = dict(zip(codes, parts, strict=True))
+
+    def make(cubin: bytes, folder: Path) -> Path:
+        if cubin not in together:
+            return _run(command, {"k.cubin": cubin}, "", folder)
+        (folder / "printed").write_text(together[cubin])
+        return folder / "printed"
+
+    return [
+        output(key, (), functools.partial(make, cubin)).decode()
+        for cubin, key in zip(cubins, keys, strict=True)
+    ]
 
 
 def program(
@@ -79,14 +117,7 @@ def program(
 
 
 def _path(command: Sequence[str], read: Sequence[Path], make: Callable[[Path], Path]) -> Path:
-    program = Path(shutil.which(command[0]) or command[0])
-    contents = _contents(program, program.stat().st_mtime_ns)
-    key = hashlib.sha256(repr((*command, contents)).encode())
-    for place in read:
-        for path in sorted(place.rglob("*")) if place.is_dir() else (place,):
-            if path == place or path.suffix in _SOURCES:
-                key.update(path.read_bytes())
-    path = _FOLDER / key.hexdigest()[:24]
+    path = _place(command, read)
     _FOLDER.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_suffix(".lock")):
         if not path.exists():
@@ -94,6 +125,18 @@ def _path(command: Sequence[str], read: Sequence[Path], make: Callable[[Path], P
                 make(Path(folder)).rename(path)
         os.utime(path)
     return path
+
+
+def _place(command: Sequence[str], read: Sequence[Path]) -> Path:
+    """Where the output of a command is kept."""
+    program = Path(shutil.which(command[0]) or command[0])
+    contents = _contents(program, program.stat().st_mtime_ns)
+    key = hashlib.sha256(repr((*command, contents)).encode())
+    for place in read:
+        for path in sorted(place.rglob("*")) if place.is_dir() else (place,):
+            if path == place or path.suffix in _SOURCES:
+                key.update(path.read_bytes())
+    return _FOLDER / key.hexdigest()[:24]
 
 
 @functools.cache

@@ -199,7 +199,7 @@ def separate(listing: str, codes: Sequence[CubinFunction]) -> list[str] | None:
 
 def _aligned(body: str) -> str:
     """Puts the encodings two columns behind the longest line, in which a guard counts twice: it is
-    printed in the margin, and nvdisasm leaves room for it."""
+    printed in the margin, and nvdisasm leaves room for it; not so that of a uniform predicate."""
     lines = body.split("\n")
     texts = {
         number: line[:-_BITS].rstrip(" ")
@@ -217,4 +217,4 @@ def _width(text: str) -> int:
         return len(text)
     _address, _, instruction = text.partition("*/")
     guard, space, _ = instruction.lstrip().partition(" ")
-    return len(text) + len(guard + space if guard.startswith("@") else "")
+    return len(text) + len(guard + space if guard.startswith(("@P", "@!P")) else "")

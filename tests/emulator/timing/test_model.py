@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from small import H200, cycles_per, modelled
+from small import H200, cycles_per, modelled, modelled_each
 
 from warpsim.launch import Launch
 from warpsim.timing import chips, model
@@ -65,8 +65,8 @@ def test_a_barrier_keeps_its_place_in_the_queue():
     end = f"bar.sync 0; TURN: {turn} @%p0 bra TURN;"
     end += "".join(f"add.u32 %r0, %r0, {x};" for x in names) + STORE
     how = {"threads": 128, "shared": SHARED}
-    without, behind = (modelled(start + some + end, **how).cycles for some in ("", loads))
-    assert behind - without == pytest.approx(3 * 4 * 32, rel=0.05)
+    without, behind = modelled_each([start + some + end for some in ("", loads)], **how)
+    assert behind.cycles - without.cycles == pytest.approx(3 * 4 * 32, rel=0.05)
 
 
 def test_a_pointer_chase_takes_the_latency_of_a_hit_in_l1():
@@ -87,12 +87,10 @@ def test_who_finds_a_line_on_its_way_to_l1_waits_for_it():
 def test_what_an_sm_reads_again_comes_from_l2():
     words = np.zeros(1024, np.uint32)
     load = "mad.wide.u32 %d1, %r0, 4, %words; ld.relaxed.gpu.global.u32 %r0, [%d1];"
-    once, twice = (
-        modelled("mov.u32 %r0, 0;" + count * load + STORE, {"words": words}).cycles
-        for count in (1, 2)
-    )
+    bodies = ["mov.u32 %r0, 0;" + count * load + STORE for count in (1, 2)]
+    once, twice = modelled_each(bodies, {"words": words})
     from_l2 = H200["l2_latency"] * H200.clock_hz / 1e9
-    assert from_l2 < twice - once < from_l2 + 60
+    assert from_l2 < twice.cycles - once.cycles < from_l2 + 60
 
 
 def test_a_copy_takes_the_time_of_its_bytes_from_memory():
@@ -185,8 +183,8 @@ def test_beside_a_wgmma_a_pipe_takes_as_much_longer_as_the_parameter_says():
 
 
 def test_busy_tensor_cores_lower_the_clock_and_idle_ones_do_not():
-    busy = modelled(_two_warpgroups(8, products=100), threads=256, shared=OPERANDS)
-    idle = modelled(_two_warpgroups(PERMUTED, products=0), threads=256, shared=OPERANDS)
+    bodies = [_two_warpgroups(8, products=100), _two_warpgroups(PERMUTED, products=0)]
+    busy, idle = modelled_each(bodies, threads=256, shared=OPERANDS)
     assert busy.tensor_duty > 0.6
     assert busy.clock_hz == H200.clock_hz - H200["throttling"] * (
         busy.tensor_duty - H200["free_duty"]
@@ -248,10 +246,9 @@ def test_a_word_that_one_cta_adds_to_does_not_wait_for_those_of_others():
     all_of_them = "mov.u64 %d1, %sums;"
     sums = {"sums": np.zeros(132 * 2 * 32, np.float32)}
     add = ".reg .f32 %f0; mov.f32 %f0, 0f3F800000;" + 8 * "red.global.add.f32 [%d1], %f0;"
-    one, every = (
-        modelled(where + add, sums, threads=64, grid=264).cycles for where in (own, all_of_them)
-    )
-    assert every > 20 * one
+    bodies = [where + add for where in (own, all_of_them)]
+    one, every = modelled_each(bodies, sums, threads=64, grid=264)
+    assert every.cycles > 20 * one.cycles
 
 
 def test_stores_of_many_lines_wait_for_the_queue_of_global_memory():
@@ -268,16 +265,9 @@ def test_loads_that_hit_take_longer_beside_a_wgmma():
         "ld.global.ca.v4.u32 {{{0}, %r18, %r19, %r20}}, [%d2];"
     )
     words = {"words": np.zeros(4096, np.uint32)}
-    alone, beside = (
-        modelled(
-            _two_warpgroups(256, products=count, instruction=load),
-            words,
-            threads=256,
-            shared=OPERANDS,
-        ).cycles
-        for count in (0, 100)
-    )
-    assert beside - alone > 0.15 * 100 * 32
+    bodies = [_two_warpgroups(256, products=count, instruction=load) for count in (0, 100)]
+    alone, beside = modelled_each(bodies, words, threads=256, shared=OPERANDS)
+    assert beside.cycles - alone.cycles > 0.15 * 100 * 32
 
 
 def test_small_bulk_copies_of_four_warps_do_not_wait_for_each_other():

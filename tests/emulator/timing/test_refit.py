@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small import H100, H200, cycles_per, modelled
+from small import H100, H200, cycles_per, modelled_each
 
 from warpsim.timing import refit
 from warpsim.timing.errors import NotModelled
@@ -100,9 +100,9 @@ def test_a_wait_that_sleeps_is_woken_by_the_arrival_and_does_not_test_again():
         return RING + first + "bra END; SECOND:" + second + "END:"
 
     shared = ".shared .align 8 .b8 bars[16];"
-    few, many = (modelled(body(turns), threads=64, shared=shared).cycles for turns in (16, 48))
+    few, many = modelled_each([body(turns) for turns in (16, 48)], threads=64, shared=shared)
     # Without the loop of the microbenchmark, whose 82.7 cycles are 83.8 modelled.
-    hop = (many - few) / 64
+    hop = (many.cycles - few.cycles) / 64
     assert H200["arrive_latency"] + H200["wake_latency"] < hop < MEASURED["mbarrier_ring"]
 
 
@@ -158,10 +158,11 @@ def test_modelled_conditions_take_as_long_as_the_card(lanes: str, limit: int):
     loop = f"TURN: {turn} add.u32 %r4, %r4, 1; setp.lt.u32 %p0, %r4, TURNS; @%p0 bra TURN;"
     limits = {"limits": np.array([limit], np.uint32)}
     body = start + loop + "mov.b32 %r0, %r2;" + STORE
-    few, many = (
-        modelled(body.replace("TURNS", str(turns)), limits, chip=H100).cycles for turns in (16, 32)
+    bodies = [body.replace("TURNS", str(turns)) for turns in (16, 32)]
+    few, many = modelled_each(bodies, limits, chip=H100)
+    assert (many.cycles - few.cycles) / 16 == pytest.approx(
+        ON_H100[f"conditions_{lanes}_warps1"], rel=0.1
     )
-    assert (many - few) / 16 == pytest.approx(ON_H100[f"conditions_{lanes}_warps1"], rel=0.1)
 
 
 @pytest.mark.parametrize("size", [4096, 16384])
@@ -175,15 +176,10 @@ def test_modelled_copies_from_dram_take_as_long_as_the_card(size: int):
     mov.u32 %r3, %ctaid.x; mul.wide.u32 %d1, %r3, {size}; add.u64 %d1, %d1, %words;"""
     shared = ".shared .align 128 .b8 room[16384]; .shared .align 8 .b64 landed;"
     words = {"words": np.zeros(132 * size // 4 * 24, np.uint32)}
-    few, many = (
-        modelled(
-            start + "".join(copy.format(turn, turn & 1) for turn in range(turns)) + "DONE:",
-            words,
-            grid=132,
-            shared=shared,
-            chip=H100,
-        ).cycles
+    bodies = [
+        start + "".join(copy.format(turn, turn & 1) for turn in range(turns)) + "DONE:"
         for turns in (8, 24)
-    )
-    rate = 132 * size / ((many - few) / 16 / H100.clock_hz)
+    ]
+    few, many = modelled_each(bodies, words, grid=132, shared=shared, chip=H100)
+    rate = 132 * size / ((many.cycles - few.cycles) / 16 / H100.clock_hz)
     assert rate / 1e9 == pytest.approx(ON_H100[f"bulk_dram_1x{size}"], rel=0.12)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from small import B200, modelled
+from small import B200, modelled_each
 
 SHARED = ".shared .align 1024 .b8 a[32768]; .shared .align 8 .b8 bar[16];"
 START = """
@@ -23,33 +23,36 @@ WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p5, [%r2], 0; @!%p5 bra WAIT;
 END = "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r20, 256;"
 
 
-def products(columns: int, count: int) -> float:
-    shape = 1 << 4 | columns >> 3 << 17 | 128 >> 4 << 24
-    product = f"tcgen05.mma.cta_group::1.kind::f16 [%r20], %d10, %d10, {shape}, %p2;"
-    body = START + MULTIPLY.replace("PRODUCTS", count * product) + END
-    return modelled(body, shared=SHARED, chip=B200).cycles
+def added(first: tuple[int, int], second: tuple[int, int]) -> float:
+    """The cycles that the second takes more than the first: columns of a product, and products."""
+    bodies = []
+    for columns, count in (first, second):
+        shape = 1 << 4 | columns >> 3 << 17 | 128 >> 4 << 24
+        product = f"tcgen05.mma.cta_group::1.kind::f16 [%r20], %d10, %d10, {shape}, %p2;"
+        bodies.append(START + MULTIPLY.replace("PRODUCTS", count * product) + END)
+    less, more = modelled_each(bodies, shared=SHARED, chip=B200)
+    return more.cycles - less.cycles
 
 
 @pytest.mark.parametrize(("columns", "cycles"), [(64, 48), (128, 64), (256, 128)])
 def test_a_product_takes_its_columns_or_what_shared_memory_needs_for_its_operands(
     columns: int, cycles: int
 ):
-    assert (products(columns, 24) - products(columns, 8)) / 16 == pytest.approx(cycles, rel=0.02)
+    assert added((columns, 8), (columns, 24)) / 16 == pytest.approx(cycles, rel=0.02)
 
 
 def test_a_commit_is_seen_the_published_latency_after_its_product():
     # umma_latency: 264 cycles for 128 x 256, both operands in shared memory.
-    assert products(256, 1) - products(64, 1) == pytest.approx(128 - 48, abs=2)
+    assert added((64, 1), (256, 1)) == pytest.approx(128 - 48, abs=2)
 
 
 def test_loads_of_tensor_memory_take_their_latency_one_after_the_other():
     load = """tcgen05.ld.sync.aligned.32x32b.x4.b32 {%r40, %r41, %r42, %r43}, [%r20];
     tcgen05.wait::ld.sync.aligned; and.b32 %r40, %r40, %r44; add.u32 %r20, %r20, %r40;"""
     start, end = START + "ld.global.u32 %r44, [%out];", "st.global.u32 [%out], %r20;" + END
-    few, many = (
-        modelled(start + count * load + end, shared=SHARED, chip=B200).cycles for count in (4, 12)
-    )
-    assert (many - few) / 8 > B200["tmem_latency"]
+    bodies = [start + count * load + end for count in (4, 12)]
+    few, many = modelled_each(bodies, shared=SHARED, chip=B200)
+    assert (many.cycles - few.cycles) / 8 > B200["tmem_latency"]
 
 
 def test_a_chip_without_tensor_memory_has_no_figures_of_it():
