@@ -22,7 +22,7 @@ import msgspec
 from kernelexp import project
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
-from kernelexp.logs import records, surroundings
+from kernelexp.logs import records, sources
 from kernelexp.services.run import runner, runs
 from kernelexp.system import toolchain
 
@@ -84,7 +84,7 @@ def main() -> None:
         for _ in range(ROUNDS):
             for name, argv in commands.items():
                 times[name].append(seconds(argv, root))
-    machine = surroundings.read_machine()
+    machine = sources.read_machine()
     print(f"{machine.cpu}, {machine.cores} cores, Python {machine.python}; {ROUNDS} rounds")
     print(f"{'':32} {'min s':>8} {'median s':>9}")
     for name, values in times.items():

@@ -33,8 +33,8 @@ import numpy as np
 
 import warpsim as emulator
 from kernelexp.evidence import native
-from kernelexp.evidence.code import resources
-from kernelexp.evidence.code.resources import Footprint
+from kernelexp.evidence.code import built
+from kernelexp.evidence.code.built import Footprint
 from kernelexp.facts import arch
 from kernelexp.system import toolchain
 from warpsim.launch import Argument, Launch, Pointer, Scalar, TensorMap
@@ -172,8 +172,8 @@ def executed(
     footprint = Footprint(
         threads=math.prod(launch.block), dynamic_smem_bytes=launch.dynamic_smem_bytes, cluster=1
     )
-    used = resources.read(cubin, listing, "", launch.entry, footprint)
-    resident = resources.occupancy(arch.find(ARCH), used).ctas_per_sm
+    used = built.read(cubin, listing, "", launch.entry, footprint)
+    resident = built.occupancy(arch.find(ARCH), used).ctas_per_sm
     placement = model.place(launch, resident, chips.find(name))
     code = cubin.read_bytes()
     recording = record(code, listing, launch, arrays, placement.followed, limit=LIMIT)

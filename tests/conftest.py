@@ -26,8 +26,8 @@ from kernelexp.cli import app
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build, native
-from kernelexp.evidence.build import compiler
-from kernelexp.project.problem import reads
+from kernelexp.evidence.build import planning
+from kernelexp.project.problem import files
 from kernelexp.services.check import gates
 from kernelexp.system import disk, toolchain
 from kernelexp.system.toolchain import Toolchain
@@ -47,7 +47,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 # A problem.py that a test loads in this process would be told of every file opened from then on.
-setattr(reads, "begin", lambda: None)  # noqa: B010
+setattr(files, "begin", lambda: None)  # noqa: B010
 
 # A shell has what it starts in the background ignore Ctrl-C, and nohup a hangup; so would what
 # the tests start.
@@ -151,7 +151,7 @@ def hashed(usual_tools: Toolchain, shared: Path) -> Path:
     with FileLock(shared / "hashed.lock"):
         if not folder.exists():
             folder.mkdir()
-            compiler.identify(folder, folder, usual_tools, ())
+            planning.identify_compiler(folder, folder, usual_tools, ())
     return folder
 
 

@@ -14,7 +14,7 @@ from kernelexp.judge.limits import opportunities
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.changed import Cause
 from kernelexp.judge.limits.opportunity import Opportunity
-from kernelexp.logs.record import complete
+from kernelexp.logs.documents import complete
 from kernelexp.model.arm import AccessWidths, Arm, BuildEvidence, EmulatedEvidence, ProfiledEvidence
 from kernelexp.model.record import Profile, Record
 

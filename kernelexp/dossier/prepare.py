@@ -12,7 +12,6 @@ from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.build import Artefacts
 from kernelexp.evidence.code import built as build_evidence
-from kernelexp.evidence.code import linked, resources
 from kernelexp.evidence.emulate import emulated as emulated_evidence
 from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.executor import Local
@@ -35,8 +34,7 @@ from kernelexp.model.limits import Limits
 from kernelexp.model.spelling import spell_point
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
-from kernelexp.project.problem.config import Configured, configure
-from kernelexp.project.problem.consult import Facts
+from kernelexp.project.problem.consult import Configured, Facts, configure
 from warpsim.launch import Launch
 
 _AS_USUAL = EmulationOptions()
@@ -212,7 +210,7 @@ def _examine(
                 arms[name] = _linked(project, one, program)
             else:
                 code[name] = build.artefacts(project.root, one.identity)
-                exports[name] = resources.read_exports(code[name].cubin)
+                exports[name] = build_evidence.read_exports(code[name].cubin)
         except KernelexpError as error:
             arms[name] = error
     for name, launches in _launches(project, compiled, exports, sizes, session.limits).items():
@@ -221,7 +219,7 @@ def _examine(
         except KernelexpError as error:
             arms[name] = error
         else:
-            build.alike.note(project.root, shown, session.tools.version)
+            build.note_alike(project.root, shown, session.tools.version)
             arms[name] = shown
     return arms
 
@@ -229,7 +227,9 @@ def _examine(
 def _linked(project: Project, built: Arm, program: Program) -> Arm:
     """The arm of a program with what its build shows."""
     artefacts = build.program(project.root, built.identity)
-    return msgspec.structs.replace(built, program=linked.collect(program, built.arch, artefacts))
+    return msgspec.structs.replace(
+        built, program=build_evidence.collect_program(program, built.arch, artefacts)
+    )
 
 
 def _with_evidence(

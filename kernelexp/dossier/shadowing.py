@@ -18,8 +18,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kernelexp.evidence.build.planning import INCLUDE
-from kernelexp.system import disk
+from kernelexp.system import disk, toolchain
 from kernelexp.system.toolchain import HEADERS
 
 _INCLUDES = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.M)
@@ -54,7 +53,7 @@ class Shadows:
         beside = os.path.normpath(os.path.join(os.path.dirname(path), name))
         if quoted and beside not in known and self._is_there(beside):
             yield beside, name
-        shared = f"{INCLUDE}/{name}"
+        shared = f"{toolchain.INCLUDE}/{name}"
         if not own and self._is_there(shared):
             if not filecmp.cmp(self._root / shared, HEADERS / name, shallow=False):
                 yield shared, name

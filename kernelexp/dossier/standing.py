@@ -30,7 +30,7 @@ from kernelexp.model.measurement import Effect
 from kernelexp.model.record import Candidate, Profile, Record, is_of, own_axes, unusual
 from kernelexp.model.spelling import Point, spell, spell_point
 from kernelexp.project import Project
-from kernelexp.project.problem import files, reads
+from kernelexp.project.problem import files
 from kernelexp.system import disk
 from kernelexp.system.toolchain import HEADERS
 
@@ -175,7 +175,7 @@ class Tree:
     def variable(self, name: str) -> str:
         """The digest of an environment variable's value."""
         if name not in self.environment:
-            self.environment[name] = reads.value_digest(name)
+            self.environment[name] = files.value_digest(name)
         return self.environment[name]
 
     @property

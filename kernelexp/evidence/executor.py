@@ -16,7 +16,7 @@ from kernelexp.evidence.measure import measured
 from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.evidence.measure.programs import measured_programs
 from kernelexp.evidence.measure.programs.measured_programs import ProgramQuestion
-from kernelexp.logs import surroundings
+from kernelexp.logs import sources
 from kernelexp.model.arm import ArmOrFault
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.model.measurement import Device, Gpus, Measurement
@@ -92,7 +92,7 @@ class Local:
         self, question: ProgramQuestion, journal: Path | None, on_progress: OnProgress | None
     ) -> Measurement:
         if not question.job.program.gpu:
-            cpu = surroundings.cpu(question.arch)
+            cpu = sources.cpu(question.arch)
             return measured_programs.answer_on(cpu, question, journal, on_progress)
         gpus, fitting = self._fitting(question.arch)
         with self._one_of(fitting or gpus) as gpu:

@@ -11,10 +11,10 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from kernelexp.logs import documents, recounts
+from kernelexp.logs import documents
 from kernelexp.logs.documents import Unreadable as Unreadable
+from kernelexp.logs.documents import complete, contradiction, with_recount
 from kernelexp.logs.documents import sealed as sealed
-from kernelexp.logs.record import complete, contradiction, with_recount
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError
 from kernelexp.model.experiment import Placed
@@ -289,7 +289,7 @@ def _with_latest_recount(path: str, record: Record) -> Record:
     folder = os.path.dirname(os.path.dirname(os.path.abspath(path)))
     if not folder.endswith(os.path.join("", *FOLDER.split("/"))):
         return record
-    recount = recounts.latest(folder.removesuffix(FOLDER), record.run)
+    recount = documents.latest_recount(folder.removesuffix(FOLDER), record.run)
     if isinstance(recount, Unreadable):
         why = f"the file of the latest recount {recount.why}"
         return msgspec.structs.replace(record, recounted=why)

@@ -39,8 +39,7 @@ from kernelexp.project import layout, meaning, shape
 from kernelexp.project.faults import Fault
 from kernelexp.project.kernels import check_point
 from kernelexp.project.meaning import ProjectEntry, section_of
-from kernelexp.project.yamlfile import Document
-from kernelexp.project.yamlnodes import MAX_VALUES
+from kernelexp.project.yamlfile import MAX_VALUES, Document
 
 MAX_FAULTS = 1000
 """Where looking for more ends."""

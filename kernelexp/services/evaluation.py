@@ -23,7 +23,7 @@ from kernelexp.model.errors import ConfigurationError, UsageError
 from kernelexp.model.experiment import Experiment, Variant
 from kernelexp.model.record import Record
 from kernelexp.project import Project
-from kernelexp.services.run import conclusion, runner, timing
+from kernelexp.services.run import conclusion, runner, runs
 from kernelexp.services.run.runs import Concluded, RunContext, RunSettings
 from kernelexp.system import confined
 
@@ -85,7 +85,7 @@ def evaluate(
         candidate = _judged(runner.examine(there, [variant])[0], variant)
     arms = [baseline, candidate]
     experiment = _experiment(project, against, variant)
-    outcome = conclusion.conclude(own, NAME, experiment, arms, timing.take(own, arms))
+    outcome = conclusion.conclude(own, NAME, experiment, arms, runs.take(own, arms))
     return Evaluation(
         label=project.label(variant),
         sha256=hashlib.sha256(source).hexdigest(),

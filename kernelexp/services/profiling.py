@@ -19,7 +19,7 @@ from kernelexp.evidence.profile.merging import bare
 from kernelexp.evidence.profile.ncu import Ncu
 from kernelexp.evidence.profile.take import ProfileSettings
 from kernelexp.judge import samebuild, verdict
-from kernelexp.logs import profiles, records, surroundings
+from kernelexp.logs import profiles, records, sources
 from kernelexp.model import arm, errors
 from kernelexp.model.arm import Arm, BuildEvidence, ProfiledEvidence, Verdict, sound
 from kernelexp.model.errors import KernelexpError, UsageError
@@ -190,8 +190,8 @@ def _profile(
         source=source,
         tool=__version__,
         compiler=compiler,
-        git=surroundings.read_git(git) if git else None,
-        machine=surroundings.read_machine() if provenance == "run" else None,
+        git=sources.read_git(git) if git else None,
+        machine=sources.read_machine() if provenance == "run" else None,
     )
 
 

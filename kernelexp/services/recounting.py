@@ -11,8 +11,8 @@ from kernelexp import __version__
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence.emulate import emulated
-from kernelexp.logs import records, recounts
-from kernelexp.logs.recounts import Recount, RecountedArm
+from kernelexp.logs import documents, records
+from kernelexp.logs.documents import Recount, RecountedArm
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import KernelexpError, UsageError
 from kernelexp.model.record import Record
@@ -72,14 +72,14 @@ def _one(
     try:
         past = repeat.project_now(project.root, record)
         host_files = files.digests(past.root, record.kernel)
-        earlier = recounts.latest(str(project.root), record.run)
+        earlier = documents.latest_recount(str(project.root), record.run)
         if isinstance(earlier, Recount) and _is_current(earlier, host_files):
             return msgspec.structs.replace(recounted, recount=earlier)
         arms, left_out = _emulate(past, record, session)
     except KernelexpError as error:
         return msgspec.structs.replace(recounted, why=str(error), exit_code=error.exit_code)
     result = Recount(
-        version=recounts.VERSION,
+        version=documents.RECOUNT_VERSION,
         run=record.run,
         experiment=record.experiment,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -88,7 +88,7 @@ def _one(
         host_files=host_files,
         arms=arms,
     )
-    path = recounts.write(project.root, result)
+    path = documents.write_recount(project.root, result)
     return msgspec.structs.replace(
         recounted,
         recount=result,

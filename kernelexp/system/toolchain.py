@@ -18,6 +18,8 @@ from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.system.process import processes
 
 NVCC_VARIABLE = "KERNELEXP_NVCC"
+INCLUDE = "variants/include"
+"""The folder of the headers that the kernels of a project share, from its root."""
 HEADERS = Path(__file__).parent / "include"
 """The headers that come with the package; every build finds them after the project's own."""
 

@@ -10,10 +10,8 @@ import pytest
 from schemas import validate
 from support import ROOT, Kx
 
-from kernelexp.logs import records, recounts
-from kernelexp.logs.documents import Unreadable
-from kernelexp.logs.record import with_recount
-from kernelexp.logs.recounts import Recount, RecountedArm
+from kernelexp.logs import documents, records
+from kernelexp.logs.documents import Recount, RecountedArm, Unreadable, with_recount
 from kernelexp.model import errors
 from kernelexp.model.arm import AccessWidths, EmulatedEvidence
 
@@ -50,7 +48,7 @@ def test_a_run_without_counters_gets_them_and_its_record_stays_as_it_is(
     assert "Emulated again after the run:" in shown
     again = kx("recount", record.run, cwd=scale)
     assert "this emulator's counts are there" in " ".join(again.stdout.split())
-    assert len(list((scale / recounts.FOLDER / record.run).iterdir())) == 1
+    assert len(list((scale / documents.RECOUNTS / record.run).iterdir())) == 1
 
 
 @pytest.mark.slow
@@ -79,7 +77,7 @@ def test_a_run_whose_sources_are_lost_is_said_to_be(scale: Path, kx: Kx) -> None
     assert (
         f"{path.name.partition('.')[0]}: not recounted. variants/scale/scale.cu as it was" in output
     )
-    assert not (scale / recounts.FOLDER).exists()
+    assert not (scale / documents.RECOUNTS).exists()
 
 
 def test_what_is_neither_a_run_nor_an_experiment_is_a_sentence(kx: Kx) -> None:
@@ -114,8 +112,8 @@ def test_a_recount_that_is_none_is_said_with_the_record(tmp_path: Path) -> None:
     path.write_bytes(T1.read_bytes())
     record = records.read_file(path)
     assert record.recounted == ""
-    (tmp_path / recounts.FOLDER / record.run).mkdir(parents=True)
-    (tmp_path / recounts.FOLDER / record.run / "20261122T000000Z-0.json").write_text("{")
+    (tmp_path / documents.RECOUNTS / record.run).mkdir(parents=True)
+    (tmp_path / documents.RECOUNTS / record.run / "20261122T000000Z-0.json").write_text("{")
     assert "truncated or invalid JSON" in records.read_file(path).recounted
 
 
@@ -125,7 +123,7 @@ def test_a_recount_of_loads_that_ptxas_merged_is_written_and_read(tmp_path: Path
     )
     evidence = EmulatedEvidence(size="emulated", arrays=(), counters={}, widths=(widths,))
     recount = Recount(
-        version=recounts.VERSION,
+        version=documents.RECOUNT_VERSION,
         run="r",
         experiment="e",
         created="",
@@ -134,8 +132,8 @@ def test_a_recount_of_loads_that_ptxas_merged_is_written_and_read(tmp_path: Path
         host_files={},
         arms={"baseline": RecountedArm(identity="i", emulated=evidence)},
     )
-    recounts.write(tmp_path, recount)
-    assert recounts.latest(str(tmp_path), "r") == recount
+    documents.write_recount(tmp_path, recount)
+    assert documents.latest_recount(str(tmp_path), "r") == recount
 
 
 def test_a_recount_that_was_edited_is_said_with_the_record_and_not_read(tmp_path: Path) -> None:
@@ -143,9 +141,9 @@ def test_a_recount_that_was_edited_is_said_with_the_record_and_not_read(tmp_path
         version=1, run="R", experiment="T1", created="2026", tool="1", compiler="nvcc",
         host_files={}, arms={},
     )  # fmt: skip
-    path = recounts.write(tmp_path, kept)
-    assert recounts.latest(str(tmp_path), "R") == kept
+    path = documents.write_recount(tmp_path, kept)
+    assert documents.latest_recount(str(tmp_path), "R") == kept
     path.write_text(path.read_text().replace('"nvcc"', '"other"'))
-    found = recounts.latest(str(tmp_path), "R")
+    found = documents.latest_recount(str(tmp_path), "R")
     assert isinstance(found, Unreadable)
     assert found.why == "was edited after it was written"

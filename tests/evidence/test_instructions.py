@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelexp.evidence.code import instructions
+from kernelexp.evidence.code import built
 from warpsim.tables import opcodes
 
 DUMP = """
@@ -22,13 +22,13 @@ DUMP = """
 
 
 def test_the_opcodes_of_one_entry_are_counted_without_their_modifiers() -> None:
-    assert instructions.count_opcodes(DUMP, "first") == {"FADD": 1, "LDC": 1, "UTCQMMA": 1}
+    assert built.count_opcodes(DUMP, "first") == {"FADD": 1, "LDC": 1, "UTCQMMA": 1}
 
 
 def test_instructions_are_counted_by_pipe_and_an_unknown_one_is_not_hidden() -> None:
-    counted = instructions.count_pipes(DUMP, ["second"])
+    counted = built.count_pipes(DUMP, ["second"])
     assert counted == {"uniform": 1, "tma": 1, "unknown": 1}
-    assert instructions.count_pipes(DUMP, ["first"]) == {"fma": 1, "tensor": 1, "adu": 1}
+    assert built.count_pipes(DUMP, ["first"]) == {"fma": 1, "tensor": 1, "adu": 1}
 
 
 def test_the_static_counts_are_grouped_as_ncu_counts_what_is_executed() -> None:
@@ -44,8 +44,8 @@ def test_the_static_counts_are_grouped_as_ncu_counts_what_is_executed() -> None:
         /*0060*/                   HFMA2 R2, R2, R2, R2 ;
         /*0070*/                   FLO.U32 R3, R2 ;
 """
-    assert instructions.sm_of(dump) == 80
-    counted = instructions.count_pipes(dump, ["k"])
+    assert built.sm_of(dump) == 80
+    counted = built.count_pipes(dump, ["k"])
     assert counted == {
         "fma": 1,
         "alu": 1,

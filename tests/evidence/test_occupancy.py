@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp.evidence.code import resources
+from kernelexp.evidence.code import built
 from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.model.arm import Resources
 
@@ -42,14 +42,14 @@ def used(registers: int, smem_bytes: int, threads: int) -> Resources:
 def test_the_scarcest_resource_limits_the_ctas_of_an_sm(
     registers: int, smem_bytes: int, threads: int, ctas: int, limits: tuple[str, ...]
 ) -> None:
-    result = resources.occupancy(ARCHITECTURES["sm_100a"], used(registers, smem_bytes, threads))
+    result = built.occupancy(ARCHITECTURES["sm_100a"], used(registers, smem_bytes, threads))
     assert (result.ctas_per_sm, result.limited_by) == (ctas, limits)
 
 
 @given(st.integers(1, 255), st.integers(0, 227 * 1024), st.integers(1, 1024))
 def test_what_fits_an_sm_is_within_every_limit(registers: int, smem: int, threads: int) -> None:
     for arch in ARCHITECTURES.values():
-        result = resources.occupancy(arch, used(registers, smem, threads))
+        result = built.occupancy(arch, used(registers, smem, threads))
         ctas, warps = result.ctas_per_sm, result.warps_per_sm
         assert ctas <= arch.ctas_per_sm
         assert warps <= arch.warps_per_sm
@@ -60,6 +60,6 @@ def test_what_fits_an_sm_is_within_every_limit(registers: int, smem: int, thread
 @given(st.integers(1, 254), st.integers(0, 200_000), st.integers(1, 1024))
 def test_more_of_anything_never_fits_better(registers: int, smem: int, threads: int) -> None:
     arch = ARCHITECTURES["sm_90a"]
-    ctas = resources.occupancy(arch, used(registers, smem, threads)).ctas_per_sm
-    assert resources.occupancy(arch, used(registers + 1, smem, threads)).ctas_per_sm <= ctas
-    assert resources.occupancy(arch, used(registers, smem + 1024, threads)).ctas_per_sm <= ctas
+    ctas = built.occupancy(arch, used(registers, smem, threads)).ctas_per_sm
+    assert built.occupancy(arch, used(registers + 1, smem, threads)).ctas_per_sm <= ctas
+    assert built.occupancy(arch, used(registers, smem + 1024, threads)).ctas_per_sm <= ctas

@@ -10,7 +10,6 @@ from compilers import build_each
 from kernelexp import project
 from kernelexp.evidence import build
 from kernelexp.evidence.code import built as evidence_built
-from kernelexp.evidence.code import resources
 from kernelexp.evidence.code.built import Launches
 from kernelexp.model.arm import BuildEvidence
 from kernelexp.model.errors import ConfigurationError
@@ -29,7 +28,7 @@ def collect(
     (built,) = build_each(root, [project.load(root).variant("scale", "sm_90a")], tools)
     assert built.ok, built.log
     artefacts = build.artefacts(root, built.identity)
-    exports = resources.read_exports(artefacts.cubin)
+    exports = evidence_built.read_exports(artefacts.cubin)
     return evidence_built.collect(built.arm, artefacts, exports, launches or {})
 
 

@@ -11,7 +11,7 @@ from support import ROOT, Kx
 
 from kernelexp.dossier import full_counts
 from kernelexp.facts.chips import CHIPS
-from kernelexp.judge import executed, plausible
+from kernelexp.judge import consistency, executed
 from kernelexp.logs import records
 from kernelexp.model.arm import EmulatedEvidence, Status
 from kernelexp.model.record import LaunchCounts, Record
@@ -79,12 +79,12 @@ def test_a_time_below_what_the_executed_mmas_need_is_invalid_with_its_arithmetic
     )
     (candidate,) = record.candidates
     launched = msgspec.structs.replace(record, launched={"candidate": counts})
-    assert plausible.qualified(launched, "candidate", candidate, candidate.verdict) == (
+    assert consistency.qualified(launched, "candidate", candidate, candidate.verdict) == (
         candidate.verdict
     )
     twice = msgspec.structs.replace(counts, counters={"sm__inst_executed_pipe_tensor": 11_139_072})
     launched = msgspec.structs.replace(record, launched={"candidate": twice})
-    result = plausible.qualified(launched, "candidate", candidate, candidate.verdict)
+    result = consistency.qualified(launched, "candidate", candidate, candidate.verdict)
     assert (result.status, result.reason) == (Status.INVALID, "faster_than_possible")
     assert "needs 1.023 ms for the 2.19 TFLOP of 11,139,072 MMAs (fp8)" in result.sentence
     assert "what was timed is not what was emulated" in result.sentence

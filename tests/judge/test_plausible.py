@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from support import ROOT, Kx, all_records
 
-from kernelexp.judge import plausible
+from kernelexp.judge import consistency
 from kernelexp.logs import records
 from kernelexp.model.arm import Status
 from kernelexp.model.record import Record
@@ -24,7 +24,7 @@ def record() -> Record:
 def test_a_verdict_on_the_same_instructions_is_that_of_a_placebo(record: Record) -> None:
     candidate = msgspec.structs.replace(record.candidates[0], same_code=True)
     assert candidate.verdict.status is Status.IMPROVED
-    result = plausible.qualified(record, record.names[1], candidate, candidate.verdict)
+    result = consistency.qualified(record, record.names[1], candidate, candidate.verdict)
     assert (result.status, result.reason) == (Status.INCONCLUSIVE, "same_code")
     assert result.sentence.startswith(
         "The same instructions as the baseline, launched alike: 2.36%"
@@ -37,7 +37,7 @@ def test_a_time_below_what_the_work_needs_is_invalid_with_its_arithmetic(
 ) -> None:
     candidate = record.candidates[0]
     forged = msgspec.structs.replace(record, **work)
-    result = plausible.qualified(forged, record.names[1], candidate, candidate.verdict)
+    result = consistency.qualified(forged, record.names[1], candidate, candidate.verdict)
     assert (result.status, result.reason) == (Status.INVALID, "faster_than_possible")
     assert "and the H200 needs" in result.sentence
 
@@ -62,7 +62,7 @@ def test_a_time_below_what_the_checked_elements_need_is_invalid_without_work(
         bytes=0,
         measurement=msgspec.structs.replace(record.measurement, workers=workers),
     )
-    result = plausible.qualified(
+    result = consistency.qualified(
         forged, record.names[1], record.candidates[0], record.candidates[0].verdict
     )
     assert (result.status, result.reason) == (Status.INVALID, "faster_than_possible")
@@ -73,7 +73,7 @@ def test_every_time_of_this_repository_is_possible() -> None:
     for path in (ROOT / "logs/runs").glob("*/*.measured.json"):
         read = records.read_file(path)
         for name, candidate in zip(read.names[1:], read.candidates, strict=True):
-            assert plausible.qualified(read, name, candidate, candidate.verdict) == (
+            assert consistency.qualified(read, name, candidate, candidate.verdict) == (
                 candidate.verdict
             )
 

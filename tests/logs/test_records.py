@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelexp.logs import records
-from kernelexp.logs.record import complete
+from kernelexp.logs.documents import complete
 from kernelexp.model.arm import AccessWidths, Arm, EmulatedEvidence, EmulatedLine, Status, Verdict
 from kernelexp.model.errors import UsageError
 from kernelexp.model.record import Candidate, Record

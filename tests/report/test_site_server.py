@@ -17,7 +17,7 @@ from support import ROOT
 
 from kernelexp.logs import records
 from kernelexp.model import errors
-from kernelexp.project.problem import reads
+from kernelexp.project.problem import files
 from kernelexp.report.site import firstpage, server, site
 from kernelexp.system import live
 from kernelexp.system.live import Step
@@ -108,7 +108,7 @@ def test_a_first_page_is_not_kept_where_a_variable_of_a_record_has_changed(
 ) -> None:
     root = copy(tmp_path, "T1")
     state = firstpage.state(root)
-    firstpage.keep(root, state, {"KX_LENGTH": reads.value_digest("KX_LENGTH")}, b"page")
+    firstpage.keep(root, state, {"KX_LENGTH": files.value_digest("KX_LENGTH")}, b"page")
     assert firstpage.kept(root, state) == b"page"
     monkeypatch.setenv("KX_LENGTH", "7")
     assert firstpage.kept(root, state) is None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelexp.logs import surroundings
+from kernelexp.logs import sources
 from kernelexp.system.process import processes
 
 
@@ -19,11 +19,11 @@ def commit(root: Path) -> None:
 def test_a_commit_is_clean_until_a_file_differs(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("1")
     commit(tmp_path)
-    clean = surroundings.read_git(tmp_path)
+    clean = sources.read_git(tmp_path)
     assert clean
     assert not clean.dirty
     (tmp_path / "a").write_text("2")
-    changed = surroundings.read_git(tmp_path)
+    changed = sources.read_git(tmp_path)
     assert changed
     assert (changed.dirty, changed.commit) == (True, clean.commit)
 
@@ -35,5 +35,5 @@ def test_a_git_that_hangs_or_fails_is_as_none(
     (tmp_path / "git").write_text(f"#!/bin/sh\n{script}\n")
     (tmp_path / "git").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr(surroundings, "GIT_LIMIT_S", 0.5)
-    assert surroundings.read_git(tmp_path) is None
+    monkeypatch.setattr(sources, "GIT_LIMIT_S", 0.5)
+    assert sources.read_git(tmp_path) is None

@@ -14,7 +14,7 @@ from kernelexp.evidence.measure import results
 from kernelexp.facts.arch import find
 from kernelexp.model.spelling import Point
 from kernelexp.project.problem import loader
-from kernelexp.project.problem.config import Configured, configure
+from kernelexp.project.problem.consult import Configured, configure
 from warpsim.launch import TensorMap
 
 PROJECT = project.load(ROOT)

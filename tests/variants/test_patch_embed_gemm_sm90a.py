@@ -12,7 +12,7 @@ import torch
 from kernelexp import project
 from kernelexp.facts.arch import find
 from kernelexp.project.problem import loader
-from kernelexp.project.problem.config import Configured, configure
+from kernelexp.project.problem.consult import Configured, configure
 from warpsim.launch import TensorMap
 
 ROOT = Path(__file__).parents[2]

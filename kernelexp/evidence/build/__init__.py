@@ -5,7 +5,6 @@ every file that the compiler reports reading. It is the same in another folder a
 machine.
 """
 
-from kernelexp.evidence.build import alike
 from kernelexp.evidence.build.diagnosis import Diagnostic, first_error, iter_errors
 from kernelexp.evidence.build.planning import Plan, compiler_flags
 from kernelexp.evidence.build.service import (
@@ -24,7 +23,10 @@ from kernelexp.evidence.build.store import (
     folder_of,
     keep,
     kept,
+    note_alike,
+    own_files,
     program,
+    with_builds_here,
 )
 
 __all__ = [
@@ -35,7 +37,6 @@ __all__ = [
     "Diagnostic",
     "Plan",
     "ProgramArtefacts",
-    "alike",
     "artefacts",
     "build",
     "build_one",
@@ -47,5 +48,8 @@ __all__ = [
     "keep",
     "kept",
     "make_plans",
+    "note_alike",
+    "own_files",
     "program",
+    "with_builds_here",
 ]

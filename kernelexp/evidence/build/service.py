@@ -13,17 +13,10 @@ from typing import TypeAlias
 
 import msgspec
 
-from kernelexp.evidence.build import (
-    dependencies,
-    diagnosis,
-    planning,
-    steps,
-    store,
-    turns,
-)
-from kernelexp.evidence.build.dependencies import CachedCompilation, Files
-from kernelexp.evidence.build.planning import INCLUDE, Plan
+from kernelexp.evidence.build import diagnosis, planning, steps, store, turns
+from kernelexp.evidence.build.planning import Plan
 from kernelexp.evidence.build.steps import DoesNotBuild
+from kernelexp.evidence.build.store import CachedCompilation, Files
 from kernelexp.judge import verdict
 from kernelexp.model import arm
 from kernelexp.model.arm import Arm, ArmOrFault
@@ -289,14 +282,14 @@ def _look_at_inputs(plan: Plan, folder: Path, ok: bool) -> tuple[CachedCompilati
     files = Files(plan.root)
     listed = folder / steps.DEPENDENCIES
     text = listed.read_text("utf-8", "replace") if listed.is_file() else ""
-    paths = dependencies.parse(text) or [plan.variant.source]
-    read = {path: files.sha256(path) for path in (dependencies.tidy(root, p) for p in paths)}
-    own = [path for path in read if dependencies.is_own(path, toolkit)]
+    paths = store.parse(text) or [plan.variant.source]
+    read = {path: files.sha256(path) for path in (store.tidy(root, p) for p in paths)}
+    own = [path for path in read if store.is_own(path, toolkit)]
     may_ask = ok and plan.variant.form == "source"
     arguments = " ".join(plan.arguments).encode()
-    asks = may_ask and (files.ask(own) or dependencies.ASKS.search(arguments))
+    asks = may_ask and (files.ask(own) or store.ASKS.search(arguments))
     preprocessed = steps.preprocess(plan, folder) if asks else ""
-    over = dependencies.passed_over(files, read, _searched(plan, read), toolkit)
+    over = store.passed_over(files, read, _searched(plan, read), toolkit)
     entry = CachedCompilation(
         identity=planning.identify(plan, read, preprocessed),
         read=read,
@@ -312,7 +305,7 @@ def _built(plan: Plan, entry: CachedCompilation) -> Arm:
     ours: dict[str, str] = {}
     headers: dict[str, str] = {}
     for path, sha in entry.read.items():
-        if dependencies.is_own(path, toolkit) and (name := disk.own_name(plan.root, path)):
+        if store.is_own(path, toolkit) and (name := disk.own_name(plan.root, path)):
             ours[name] = sha
         elif name := path.partition(_PACKAGE)[2]:
             headers[name] = sha
@@ -340,7 +333,7 @@ def _earlier(plan: Plan, files: Files, preprocessed: str = "") -> CachedCompilat
         folders = _searched(plan, entry.read)
         if (
             entry.preprocessed == preprocessed
-            and dependencies.is_unchanged(files, entry, folders, plan.compiler.toolkit)
+            and store.is_unchanged(files, entry, folders, plan.compiler.toolkit)
             and store.is_whole(store.builds(plan.root) / entry.identity)
         ):
             return entry
@@ -348,9 +341,9 @@ def _earlier(plan: Plan, files: Files, preprocessed: str = "") -> CachedCompilat
 
 
 def _searched(plan: Plan, read: Iterable[str]) -> tuple[str, ...]:
-    flags = (*plan.flags, "-I", INCLUDE)
+    flags = (*plan.flags, "-I", toolchain.INCLUDE)
     toolkit = plan.compiler.toolkit
-    return dependencies.searched(str(plan.root), read, toolkit, flags, plan.environment)
+    return store.searched(str(plan.root), read, toolkit, flags, plan.environment)
 
 
 def _manifest(plan: Plan) -> tuple[Path, str]:

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kernelexp.evidence.build import combined, dependencies, diagnosis, store
+from kernelexp.evidence.build import combined, diagnosis, store
 from kernelexp.evidence.build.combined import CubinFunction
 from kernelexp.evidence.build.planning import PTXAS_FLAGS, Plan
 from kernelexp.model.errors import EnvironmentFault
@@ -48,7 +48,7 @@ def compile_to_ptx(plan: Plan, folder: Path) -> str:
 
 def _fault_of_list(read: Path) -> str:
     listed = read.read_text("utf-8", "replace") if read.is_file() else ""
-    return "" if dependencies.parse(listed) else "left no whole list of the files it read"
+    return "" if store.parse(listed) else "left no whole list of the files it read"
 
 
 def take(plan: Plan, folder: Path) -> None:

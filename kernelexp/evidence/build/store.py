@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import platform
 import re
+import shlex
 import shutil
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from kernelexp import system
+from kernelexp.model.arm import Arm
 from kernelexp.model.errors import EnvironmentFault
-from kernelexp.system import disk
+from kernelexp.model.record import Record
+from kernelexp.system import disk, toolchain
 from kernelexp.system.disk import decode
 
 CACHE = ".kernelexp"
@@ -206,3 +211,232 @@ def kept(folder: Path, name: str) -> bytes | None:
 def _hash(content: bytes, folder: Path | None = None, name: str = "") -> bytes:
     place = f"{folder.name}/{name}\n".encode() if folder else b""
     return hashlib.sha256(place + content).hexdigest().encode()
+
+
+# What a text may ask the preprocessor for besides files: the answer is not a dependency.
+ASKS = re.compile(rb"__has_(?:include|embed)|__(?:DATE|TIME|TIMESTAMP)__")
+_SEPARATOR = re.compile(r"(?<!\\)\s+")
+_ESCAPED = re.compile(r"\\([ #])|\$(?=\$)")
+_OPTION = re.compile(
+    r"^-{1,2}(?:I|isystem|iquote|idirafter|include-path|system-include|isysroot)?[=,]?"
+)
+_SYSTEM = "/usr/"
+LONGEST_NAME = 4
+"""Folders of an #include's name that are looked for elsewhere."""
+
+
+class CachedCompilation(msgspec.Struct, frozen=True, kw_only=True):
+    """One compilation's inputs, and the build that came of it."""
+
+    identity: str
+    read: dict[str, str]
+    """SHA-256 by path, from the project's root where it is below it, in the order of reading."""
+    passed_over: tuple[str, ...]
+    """Files of the same names in folders that are searched too, which were not taken."""
+    preprocessed: str = ""
+    """Hash of the preprocessed text, where the sources ask for what is not a dependency."""
+
+
+class Files:
+    """The content of files and folders, each looked at once."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._hashes: dict[str, str] = {}
+        self._names: dict[str, frozenset[str]] = {}
+
+    def sha256(self, path: str) -> str:
+        """The hash of a file; empty where it can't be read."""
+        if path not in self._hashes:
+            try:
+                content = (self._root / path).read_bytes()
+                self._hashes[path] = hashlib.sha256(content).hexdigest()
+            except OSError:
+                self._hashes[path] = ""
+        return self._hashes[path]
+
+    def names(self, folder: str) -> frozenset[str]:
+        """Returns the names in a folder; nothing where there is none."""
+        if folder not in self._names:
+            try:
+                self._names[folder] = frozenset(os.listdir(self._root / folder))
+            except OSError:
+                self._names[folder] = frozenset()
+        return self._names[folder]
+
+    def is_file(self, path: str) -> bool:
+        return (self._root / path).is_file()
+
+    def ask(self, paths: Iterable[str]) -> bool:
+        """Whether one of these texts asks for what is in no dependency."""
+        return any(ASKS.search((self._root / path).read_bytes()) for path in paths)
+
+    def changed_since(self, paths: Iterable[str], start_ns: int, toolkit: str) -> dict[str, int]:
+        """Returns when each of these files changed that did so at `start_ns` or later; 0 if it is
+        gone.
+
+        By the time that nobody can set, but for the compiler's own: package managers link those.
+        """
+        result = {}
+        for path in paths:
+            try:
+                status = (self._root / path).stat()
+                changed = status.st_ctime_ns if is_own(path, toolkit) else status.st_mtime_ns
+            except OSError:
+                changed = 0
+            if changed == 0 or changed >= start_ns:
+                result[path] = changed
+        return result
+
+
+def parse(text: str) -> list[str] | None:
+    """The prerequisites of the one rule in a dependency file of gcc, clang or nvcc; None if it is
+    cut short.
+
+    nvcc escapes spaces, and nothing else.
+    """
+    target, colon, rest = text.partition(": ")
+    if not colon or not target or not rest.endswith("\n") or rest.endswith("\\\n"):
+        return None
+    words = _SEPARATOR.split(rest.replace("\\\n", "\n").strip())
+    return [_ESCAPED.sub(r"\1", word) for word in words if word]
+
+
+def tidy(root: str, path: str) -> str:
+    """A path from the project's root where it is below it, else in full; `..` is worked out.
+
+    Links are left as they are, so that a name keeps meaning the same when one is changed.
+    """
+    whole = os.path.normpath(os.path.join(root, path))
+    return whole[len(root) + 1 :] if whole.startswith(f"{root}/") else whole
+
+
+def belongs_to_project(path: str) -> bool:
+    return not os.path.isabs(path)
+
+
+def is_own(path: str, toolkit: str) -> bool:
+    """Whether people edit this file: it is neither the compiler's nor the system's."""
+    return not path.startswith((_SYSTEM, f"{toolkit}/"))
+
+
+def searched(
+    root: str,
+    read: Iterable[str],
+    toolkit: str,
+    flags: Sequence[str],
+    environment: Mapping[str, str],
+) -> tuple[str, ...]:
+    """The folders in which another file of an included name would be taken or passed over."""
+    folders = dict.fromkeys(os.path.dirname(path) for path in read if is_own(path, toolkit))
+    words = list(flags)
+    for name, value in environment.items():
+        words += value.split(":") if name.endswith("PATH") else _words(value)
+    for word in words:
+        for part in re.split("[,=]", _OPTION.sub("", word)):
+            if part and not part.startswith("-"):
+                folders[tidy(root, _OPTION.sub("", part))] = None
+    return tuple(folders)
+
+
+def _words(value: str) -> list[str]:
+    try:
+        return shlex.split(value)
+    except ValueError:
+        return value.split()
+
+
+def passed_over(
+    files: Files, read: Mapping[str, str], folders: Iterable[str], toolkit: str
+) -> tuple[str, ...]:
+    """The files in `folders` that an #include of a file in `read` could name too."""
+    by_first: dict[str, set[str]] = {}
+    for path in read:
+        parts = path.split("/")
+        for length in range(1, min(LONGEST_NAME, len(parts)) + 1):
+            by_first.setdefault(parts[-length], set()).add("/".join(parts[-length:]))
+    result = set()
+    for folder in folders:
+        for first in by_first.keys() & files.names(folder):
+            for name in by_first[first]:
+                path = os.path.join(folder, name)
+                if path not in read and is_own(path, toolkit) and files.is_file(path):
+                    result.add(path)
+    return tuple(sorted(result))
+
+
+def is_unchanged(
+    files: Files, entry: CachedCompilation, folders: Sequence[str], toolkit: str
+) -> bool:
+    """Whether a compilation would read now what it read then."""
+    if any(files.sha256(path) != sha256 for path, sha256 in entry.read.items()):
+        return False
+    return passed_over(files, entry.read, folders, toolkit) == entry.passed_over
+
+
+def content_of_arguments(root: Path, files: Files, words: Iterable[str]) -> list[str]:
+    """The hashes of the files that arguments name: option files, specs, host compilers."""
+    result = []
+    for word in words:
+        for part in re.split("[,=]", word):
+            path = part.removeprefix("@")
+            if path and (root / path).is_file():
+                result.append(files.sha256(path))
+    return result
+
+
+def note_alike(root: Path, arm: Arm, compiler: str) -> None:
+    """Keeps where the build of an arm is, for records of other machines; `compiler` is the version.
+
+    A build's identity covers every file of the compiler, so that the record of another machine
+    names a build which is not here. One of the same sources, flags and defines, by the same version
+    of the compiler, stands in for it on pages that show code.
+    """
+    folder, name, content = _alike_folder(root), _name(arm, compiler), arm.identity.encode()
+    if arm.build and kept(folder, name) != content:
+        folder.mkdir(exist_ok=True)
+        keep(folder, name, content)
+
+
+def with_builds_here(root: Path, record: Record) -> Record:
+    """The record with the builds of this machine in the place of those that are not here."""
+    baseline, *arms = (_here(root, arm, record.compiler) for arm in record.arms)
+    candidates = tuple(
+        msgspec.structs.replace(candidate, arm=arm)
+        for candidate, arm in zip(record.candidates, arms, strict=True)
+    )
+    return msgspec.structs.replace(record, baseline=baseline, candidates=candidates)
+
+
+def _here(root: Path, arm: Arm, compiler: str) -> Arm:
+    if not arm.build or not arm.identity.isalnum() or folder_of(root, arm.identity).is_dir():
+        return arm
+    known = kept(_alike_folder(root), _name(arm, compiler))
+    return msgspec.structs.replace(arm, identity=known.decode()) if known else arm
+
+
+def _alike_folder(root: Path) -> Path:
+    return root / CACHE / "alike"
+
+
+def _name(arm: Arm, compiler: str) -> str:
+    files = own_files(arm)
+    made_from = (arm.kernel, arm.arch, arm.axes, arm.source, files, arm.flags, compiler)
+    return hashlib.sha256(msgspec.json.encode(made_from, order="sorted")).hexdigest()[:24]
+
+
+def own_files(arm: Arm) -> dict[str, str]:
+    """Its files without the package's headers, of which a record has those that its project has, as
+    this repository does, but not those that it takes from the package."""
+    return {
+        name: digest
+        for name, digest in arm.files.items()
+        if not name.startswith(f"{toolchain.INCLUDE}/")
+        or _header(name.rpartition("/")[2]) != digest
+    }
+
+
+@functools.cache
+def _header(name: str) -> str:
+    path = Path(system.__file__).parent / "include" / name
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""

@@ -7,8 +7,8 @@ import shutil
 import msgspec
 
 from kernelexp.evidence.build import service, store
-from kernelexp.evidence.build.dependencies import CachedCompilation, Files
 from kernelexp.evidence.build.planning import Plan
+from kernelexp.evidence.build.store import CachedCompilation, Files
 from kernelexp.model.arm import Arm, sound
 from kernelexp.model.errors import EnvironmentFault
 

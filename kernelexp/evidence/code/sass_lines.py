@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.evidence.code import instructions, line_table
+from kernelexp.evidence.code import built, line_table
 from kernelexp.evidence.code.line_table import LineRow
 from warpsim.lineinfo import Source
 from warpsim.tables import opcodes
@@ -73,7 +73,7 @@ def opcode_of(text: str) -> str:
 def read(cubin: Path, dump: str, entry: str) -> tuple[SassInstruction, ...]:
     """The instructions of `entry` in cuobjdump's SASS `dump` of `cubin`, by offset."""
     rows = line_table.read(cubin, entry)
-    return join(instructions.body(dump, entry), rows, instructions.sm_of(dump))
+    return join(built.body(dump, entry), rows, built.sm_of(dump))
 
 
 def join(body: str, rows: Sequence[LineRow], sm: int = 90) -> tuple[SassInstruction, ...]:

@@ -222,7 +222,7 @@ def keep_modelled(root: Path, arm: Arm, size: str, run: ModelledRun) -> None:
 
 def source_digest(arm: Arm) -> str:
     """Returns a digest of an arm's kernel, axes and files, whoever built it."""
-    content = (arm.kernel, arm.arch, arm.axes, build.alike.own_files(arm))
+    content = (arm.kernel, arm.arch, arm.axes, build.own_files(arm))
     return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
 
 

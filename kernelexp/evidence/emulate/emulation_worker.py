@@ -37,7 +37,7 @@ from kernelexp.model.arm import (
 from kernelexp.model.errors import ConfigurationError, UsageError
 from kernelexp.model.measurement import ArrayResult
 from kernelexp.model.problem import Problem, Size, Tensors, Tolerance
-from kernelexp.project.problem import reads
+from kernelexp.project.problem import files
 from kernelexp.project.problem.consult import require_size
 from kernelexp.project.problem.loader import load
 from kernelexp.system.process import confine, isolated
@@ -73,7 +73,7 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
             emulator.load_compiled(Path(job.native))
     try:
         emulated = _emulate(load_code(job), job, watch)
-        return msgspec.structs.replace(emulated, used=reads.used(Path(job.root), job.kernel))
+        return msgspec.structs.replace(emulated, used=files.used(Path(job.root), job.kernel))
     except emulator.REFUSALS as fault:
         isa: Isa = "sass" if job.cubin else "ptx"
         return Emulated(evidence=EmulatedEvidence(size=job.size, isa=isa, unsupported=str(fault)))

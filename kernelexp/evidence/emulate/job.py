@@ -7,7 +7,7 @@ import msgspec
 from kernelexp.model.arm import EmulatedEvidence
 from kernelexp.model.modelled import ModelledRun
 from kernelexp.model.spelling import AxisValue
-from kernelexp.project.problem.reads import Used
+from kernelexp.project.problem.files import Used
 from kernelexp.system.process.isolated import TimeLimit
 from warpsim.lineinfo import Source
 from warpsim.schedule import Schedule

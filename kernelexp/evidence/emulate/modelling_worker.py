@@ -19,7 +19,7 @@ from kernelexp.evidence.measure import tensors
 from kernelexp.model.modelled import ModelledLine, ModelledRun, ModelledTime
 from kernelexp.model.problem import Problem, Size
 from kernelexp.model.spelling import spell_point
-from kernelexp.project.problem import reads
+from kernelexp.project.problem import files
 from kernelexp.project.problem.consult import require_size
 from kernelexp.project.problem.loader import load
 from kernelexp.system import disk
@@ -39,7 +39,7 @@ __all__ = ["PRELOAD", "main", "model"]
 def answer(job: ModellingJob, watch: Watch) -> ModellingAnswer:
     """The modelled launch, and what that depends on."""
     run = model(job, watch)
-    return ModellingAnswer(run=run, used=reads.used(Path(job.root), job.kernel))
+    return ModellingAnswer(run=run, used=files.used(Path(job.root), job.kernel))
 
 
 def model(job: ModellingJob, watch: Watch) -> ModelledRun:

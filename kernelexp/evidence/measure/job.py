@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from kernelexp.model.measurement import Check, Device, Failure, Options, TimedArm, Worker
-from kernelexp.project.problem.reads import Used
+from kernelexp.project.problem.files import Used
 from warpsim.launch import Launch
 
 PREPARING_PEERS = "preparing peers"

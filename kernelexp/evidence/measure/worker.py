@@ -36,7 +36,7 @@ from kernelexp.evidence.measure.job import (
 from kernelexp.model.errors import EnvironmentFault, KernelexpError
 from kernelexp.model.measurement import Failure, Fault
 from kernelexp.model.problem import Problem
-from kernelexp.project.problem import consult, files, reads
+from kernelexp.project.problem import consult, files
 from kernelexp.project.problem.loader import load_file
 from kernelexp.project.problem.source import is_device_failure, is_out_of_memory
 from kernelexp.system.disk import decode
@@ -117,7 +117,7 @@ def main(arguments: list[str]) -> int:
         return 1
     finally:
         if place := files.place(job.job.problem):
-            answers.send(ProblemRead(used=reads.used(*place)))
+            answers.send(ProblemRead(used=files.used(*place)))
     return 0
 
 

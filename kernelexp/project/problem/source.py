@@ -20,7 +20,7 @@ from typing import Any
 
 from kernelexp.model.errors import ConfigurationError, EnvironmentFault, KernelexpError
 from kernelexp.model.problem import Blank
-from kernelexp.project.problem import reads
+from kernelexp.project.problem import files
 
 
 class _TextLoader(SourceFileLoader):
@@ -64,7 +64,7 @@ class ProblemFile:
         spec = importlib.util.spec_from_file_location(title, path, loader=loader)
         if spec is None or not path.is_file():
             return None
-        reads.begin()
+        files.begin()
         module = importlib.util.module_from_spec(spec)
         sys.modules[title] = module
         _look_in(path.parent)
@@ -146,7 +146,7 @@ def _look_in(folder: Path) -> None:
     sys.path.insert(0, str(folder))
 
     def finder(path: str) -> FileFinder:
-        if reads.is_installed(f"{path}/") or not Path(path).is_dir():
+        if files.is_installed(f"{path}/") or not Path(path).is_dir():
             raise ImportError
         return FileFinder(
             path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_TextLoader, SOURCE_SUFFIXES)
@@ -154,5 +154,5 @@ def _look_in(folder: Path) -> None:
 
     sys.path_hooks.insert(0, finder)
     for item in list(sys.path_importer_cache):
-        if not reads.is_installed(f"{item}/"):
+        if not files.is_installed(f"{item}/"):
             del sys.path_importer_cache[item]

@@ -10,7 +10,7 @@ import msgspec
 
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.model.problem import Problem, Size
-from kernelexp.project.problem import consult, loader, reads
+from kernelexp.project.problem import consult, files, loader
 from kernelexp.project.problem.consult import Consulted, Facts, ProblemQuestion, VariantQuestion
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import Watch
@@ -40,7 +40,7 @@ def answer(question: ProblemQuestion, watch: Watch) -> Consulted:
                 for point in question.points
             ),
         )
-    used = reads.used(Path(question.root), question.kernel)
+    used = files.used(Path(question.root), question.kernel)
     return msgspec.structs.replace(answered, used=used)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.evidence import build
-from kernelexp.project.problem import reads
+from kernelexp.project.problem.files import value_digest
 from kernelexp.report.site import inputs
 from kernelexp.system.disk import decode
 
@@ -44,7 +44,7 @@ def kept(root: Path, state: str) -> bytes | None:
     if content is None:
         return None
     kept = decode(content, _KeptPage)
-    same = all(reads.value_digest(name) == was for name, was in kept.environment.items())
+    same = all(value_digest(name) == was for name, was in kept.environment.items())
     return kept.page if same and kept.state == state else None
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.model.errors import UsageError
-from kernelexp.project.problem import reads
+from kernelexp.project.problem.files import value_digest
 from kernelexp.report.site.inputs import MANIFEST
 from kernelexp.report.site.site import FOLDERS, ProjectSite
 from kernelexp.system import disk
@@ -39,7 +39,7 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     def kept(self) -> Mapping[str, _Made]:
         """Pages that may be as they were."""
-        same = all(reads.value_digest(name) == was for name, was in self.environment.items())
+        same = all(value_digest(name) == was for name, was in self.environment.items())
         return self.made if same else {}
 
 
@@ -151,7 +151,7 @@ def _write(
     for path in earlier - written:
         files.remove(folder / path)
     named = dict.fromkeys((*former.environment, *site.tree.environment))
-    environment = {name: reads.value_digest(name) for name in named}
+    environment = {name: value_digest(name) for name in named}
     manifest = _Manifest(files=tuple(sorted(written)), made=made, environment=environment)
     _list(folder, manifest, files)
     return RenderedPages(len(written), kept)

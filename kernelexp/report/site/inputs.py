@@ -62,7 +62,7 @@ class Inputs:
         for record in shown:
             stored = self._stored.intersection(sources.of_record(record).values())
             digest.update(" ".join(sorted(stored)).encode())
-            for arm in build.alike.here(self._root, record).arms:
+            for arm in build.with_builds_here(self._root, record).arms:
                 modelled = self._modelled[emulated.source_digest(arm)]
                 for path in (*self._built(arm.identity), *modelled):
                     digest.update(_line(path))

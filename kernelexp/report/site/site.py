@@ -264,7 +264,7 @@ class ProjectSite:
     ) -> dict[str, Any]:
         """Returns the contents of an experiment's page for one of its records; `profiled` are the
         profiles of arms by name."""
-        root, record = self._project.root, build.alike.here(self._project.root, record)
+        root, record = self._project.root, build.with_builds_here(self._project.root, record)
         modelled = modelling.kept(root, record)
         excerpts = list(code.excerpts(record, profiled, self._texts, self._codes))
         self._linked.update({excerpt.digest: None for excerpt in excerpts if excerpt.digest})
@@ -375,7 +375,7 @@ class ProjectSite:
         """Records all of whose builds are kept, by run, with their experiments."""
         shown = {record.run: (name, record) for name, record in self._shown if self._listings}
         here = {
-            run: (name, build.alike.here(self._project.root, record))
+            run: (name, build.with_builds_here(self._project.root, record))
             for run, (name, record) in shown.items()
         }
         return {run: own for run, own in here.items() if self._codes.has(own[1].arms)}

@@ -8,7 +8,7 @@ from kernelexp.dossier.emulations import Emulation
 from kernelexp.dossier.full_counts import Full
 from kernelexp.facts.counters import PIPE, describe
 from kernelexp.judge import verdict
-from kernelexp.logs.recounts import Recount, RecountedArm
+from kernelexp.logs.documents import Recount, RecountedArm
 from kernelexp.model.arm import Arm
 from kernelexp.model.spelling import as_argument
 from kernelexp.report.document import arms as shared

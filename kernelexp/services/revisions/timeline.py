@@ -15,7 +15,7 @@ from kernelexp.model.errors import UsageError
 from kernelexp.model.experiment import Experiment, Variant, arm_names
 from kernelexp.model.record import Record
 from kernelexp.project import Project, revisions
-from kernelexp.services.run import conclusion, runner, runs, timing
+from kernelexp.services.run import conclusion, runner, runs
 from warpsim.launch import Launch
 
 
@@ -43,7 +43,7 @@ def compare(
     built = [arm for arm, _ in arms]
     names = arm_names(len(arms) - 1)
     launches = {name: item for name, (_, item) in zip(names, arms, strict=True) if item}
-    timed = timing.take(shared, built, launches)
+    timed = runs.take(shared, built, launches)
     return conclusion.conclude(shared, "revisions", experiment, built, timed).record
 
 

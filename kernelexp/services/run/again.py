@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.judge import consistency, plausible, verdict
+from kernelexp.judge import consistency, verdict
 from kernelexp.judge.statistics.stats import estimate
 from kernelexp.logs import records
 from kernelexp.model.arm import Verdict
@@ -40,7 +40,7 @@ def judge(path: Path, margin: float | None) -> Rejudged:
         margin=margin,
         verdicts=tuple(
             candidate.arm.refused
-            or plausible.qualified(
+            or consistency.qualified(
                 record,
                 name,
                 candidate,

@@ -13,9 +13,10 @@ from kernelexp import __version__
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.facts import arch, chips
-from kernelexp.judge import executed, oversizes, plausible, reproduction, verdict
+from kernelexp.judge import consistency, executed, oversizes, reproduction, verdict
 from kernelexp.judge.statistics.stats import estimate
-from kernelexp.logs import record, records, sources
+from kernelexp.logs import records, sources
+from kernelexp.logs.documents import complete
 from kernelexp.model.arm import Arm, EmulatedEvidence, Verdict
 from kernelexp.model.errors import ConfigurationError, explain
 from kernelexp.model.experiment import Experiment
@@ -32,8 +33,7 @@ from kernelexp.model.record import (
 from kernelexp.model.spelling import FULL, Point
 from kernelexp.project import Project
 from kernelexp.project.problem import consult, files
-from kernelexp.services.run.runs import Concluded, Faults, RunContext
-from kernelexp.services.run.timing import Timed
+from kernelexp.services.run.runs import Concluded, Faults, RunContext, Timed
 
 
 class Several(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ def conclude(
         overrides=overrides or {},
         tuning=tuning,
     )
-    result = record.complete(result)
+    result = complete(result)
     result = msgspec.structs.replace(
         result, launched=count_launches(shared.project, result, shared.session)
     )
@@ -161,7 +161,7 @@ def _placeholder(root: Path, baseline: Arm, arm: Arm) -> Candidate:
         arm=arm,
         verdict=arm.refused or verdict.pending(),
         same_code=_is_same_code(root, baseline, arm),
-        remarks=tuple(dict.fromkeys(plausible.remarks(baseline, arm))),
+        remarks=tuple(dict.fromkeys(consistency.plausibility_remarks(baseline, arm))),
     )
 
 
@@ -185,7 +185,7 @@ def _judge(draft: Record, why_not: str, earlier: Sequence[Record]) -> Record:
     """The record with a verdict on each candidate, compared with the earlier records."""
     judged = []
     for name, candidate in zip(draft.names[1:], draft.candidates, strict=True):
-        decided = plausible.qualified(
+        decided = consistency.qualified(
             draft, name, candidate, _decide(draft, name, candidate.arm, why_not)
         )
         against = reproduction.compare(draft, candidate.arm, decided, earlier)
@@ -276,7 +276,7 @@ def count_launches(project: Project, record: Record, session: Session) -> dict[s
     }
     if record.measurement is None or chip is None or not arms:
         return {}
-    clock_hz = plausible.highest_clock(record.measurement, chip)
+    clock_hz = consistency.highest_clock(record.measurement, chip)
     said = consult.consult(project.root, record.kernel, timeout_s=session.limits.problem_s)
     if record.size not in said.sizes:
         return {}
@@ -288,7 +288,7 @@ def count_launches(project: Project, record: Record, session: Session) -> dict[s
         factor = _factor(said.work, evidence.size, record.size)
         rough = _counts(evidence, {key: int(n * factor) for key, n in evidence.counters.items()})
         needed = max((seconds for seconds, _ in executed.least(rough, chip, clock_hz)), default=0.0)
-        if factor and plausible.COUNTED * needed <= arm.measured.time_us / 1e6:
+        if factor and consistency.COUNTED * needed <= arm.measured.time_us / 1e6:
             continue
         if full := _solved(project, arm, [*said.sizes], session, record.size):
             result[name] = full

@@ -11,7 +11,7 @@ import msgspec
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.judge import verdict
-from kernelexp.logs import records, surroundings
+from kernelexp.logs import records, sources
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, ArmOrFault, sound, without_fault
 from kernelexp.model.errors import EnvironmentFault, KernelexpError
@@ -21,7 +21,7 @@ from kernelexp.model.record import SizeResult
 from kernelexp.model.spelling import Point
 from kernelexp.project import Project
 from kernelexp.project.problem import files
-from kernelexp.services.run import conclusion, timing
+from kernelexp.services.run import conclusion, runs
 from kernelexp.services.run import repeat as repeating
 from kernelexp.services.run.conclusion import Several
 from kernelexp.services.run.runs import (
@@ -89,8 +89,8 @@ def share(
         gpus=_find_gpus(session, settings),
         host_files={name: files.digests(project.root, name) for name in project.kernels},
         # The files of a repeated run are not those of the tree.
-        git=surroundings.read_git(home) if project.root == home else None,
-        machine=surroundings.read_machine(),
+        git=sources.read_git(home) if project.root == home else None,
+        machine=sources.read_machine(),
     )
 
 
@@ -169,7 +169,7 @@ def _run_one(
         mine = msgspec.structs.replace(
             shared, settings=msgspec.structs.replace(shared.settings, measuring=one)
         )
-        timed = timing.take(mine, arms)
+        timed = runs.take(mine, arms)
         weight = weights[place] if weights else 1.0
         outcome = conclusion.conclude(
             mine, name, experiment, arms, timed, faults,

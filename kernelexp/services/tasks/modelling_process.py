@@ -67,8 +67,8 @@ def main() -> None:
 def _model(
     captured: CapturedLaunch, cubin: Path, listing: str, order: LaunchModelling
 ) -> ModelledKernel:
-    from kernelexp.evidence.code import resources
-    from kernelexp.evidence.code.resources import Footprint
+    from kernelexp.evidence.code import built
+    from kernelexp.evidence.code.built import Footprint
     from warpsim.launch import Launch
     from warpsim.timing import chips, model
     from warpsim.timing.recording import record
@@ -89,8 +89,8 @@ def _model(
         dynamic_smem_bytes=captured.dynamic_smem_bytes,
         cluster=cluster,
     )
-    used = resources.read(cubin, listing, "", captured.symbol, footprint)
-    resident = resources.occupancy(arch.find(order.arch), used).ctas_per_sm
+    used = built.read(cubin, listing, "", captured.symbol, footprint)
+    resident = built.occupancy(arch.find(order.arch), used).ctas_per_sm
     placement = model.place(launch, resident, chip)
     recording = record(cubin.read_bytes(), listing, launch, arrays, placement.followed, limit=LIMIT)
     sizes: Mapping[str, int] = {name: content.nbytes for name, content in arrays.items()}

@@ -11,7 +11,7 @@ from compilers import BuildOne, Built, Plant, Wrap, build_each, default
 from support import ROOT
 
 from kernelexp.evidence import build
-from kernelexp.evidence.build import compiler
+from kernelexp.evidence.build import planning
 from kernelexp.system import toolchain
 from kernelexp.system.toolchain import Toolchain
 
@@ -71,7 +71,7 @@ def known(tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache in which these programs are hashed, and nothing is built."""
     folder = tmp_path_factory.mktemp("known") / build.CACHE
     folder.mkdir()
-    compiler.identify(folder, folder, tools, ())
+    planning.identify_compiler(folder, folder, tools, ())
     return folder
 
 

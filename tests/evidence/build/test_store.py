@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelexp.evidence import build
-from kernelexp.evidence.build import combined, dependencies, store
+from kernelexp.evidence.build import combined, store
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.system.toolchain import Toolchain
 
@@ -211,8 +211,8 @@ def test_odd_names_of_headers_are_read_from_the_compiler_s_list(
 @given(cut=st.integers(min_value=1))
 def test_a_list_of_files_that_is_cut_short_is_none(cut: int) -> None:
     whole = "k.ptx : a.cu \\\n    b\\ c.h \\\n    d.h\n"
-    assert dependencies.parse(whole) == ["a.cu", "b c.h", "d.h"]
-    assert dependencies.parse(whole[: -(cut % len(whole)) or None]) is None or cut % len(whole) == 0
+    assert store.parse(whole) == ["a.cu", "b c.h", "d.h"]
+    assert store.parse(whole[: -(cut % len(whole)) or None]) is None or cut % len(whole) == 0
 
 
 def test_a_full_disk_is_the_machine_s_fault_and_leaves_no_entry(

@@ -13,7 +13,7 @@ from support import Kx, edit
 from kernelexp import project
 from kernelexp.model import errors
 from kernelexp.model.errors import ConfigurationError
-from kernelexp.project.problem.config import FOLDER, Configured, configure, fill
+from kernelexp.project.problem.consult import FOLDER, Configured, configure, fill
 
 HEADER = """#pragma once
 #include "export.cuh"
@@ -74,7 +74,7 @@ def test_a_header_that_changed_is_read_again_and_others_are_not(
     assert second.exports["dynamic_smem_bytes"] == 0 != first.exports["dynamic_smem_bytes"]
     compiler = with_config / "nothing"
     monkeypatch.setattr(
-        "kernelexp.project.problem.config._compile", lambda *_: pytest.fail(str(compiler))
+        "kernelexp.project.problem.consult._compile", lambda *_: pytest.fail(str(compiler))
     )
     assert read(with_config, 2) == second
 
