@@ -201,6 +201,11 @@ def full_name(symbol: str) -> str:
     return text
 
 
+def is_named(part: str, symbol: str) -> bool:
+    """Whether a kernel has this in its symbol or, blanks aside, in its full name."""
+    return part in symbol or "".join(part.split()) in "".join(full_name(symbol).split())
+
+
 def of_entries(launch: Launch, symbols: Iterable[str]) -> Launch:
     """The launch of the one of `symbols` that launch() names, by itself or by its plain name; as
     it is where none or several have that name."""

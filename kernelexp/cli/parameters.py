@@ -48,5 +48,7 @@ def parse_ranges(text: str) -> tuple[tuple[int, int], ...]:
         first, dash, last = part.partition("-")
         if not first.isdigit() or (last and not last.isdigit()):
             raise UsageError(f"--launches {text!r} should be like 3, 1-3 or 5-.")
+        if last and int(last) < int(first):
+            raise UsageError(f"--launches {text!r}: {part} ends before it begins.")
         result.append((int(first), int(last) if last else (1 << 62) if dash else int(first)))
     return tuple(result)

@@ -22,7 +22,7 @@ from kernelexp.model import errors
 from kernelexp.model.errors import UsageError, join
 from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
-from warpsim.launch import full_name
+from warpsim.launch import full_name, is_named
 from warpsim.machine.core.site import CALLERS
 from warpsim.runtime.capturing import CapturedLaunch, LaunchChoice
 from warpsim.runtime.launching import Destroyed
@@ -140,7 +140,7 @@ def execute(
     """Builds and runs a program; `root` has the cache.
 
     output: the file that its standard output goes to; None: this process's own.
-    Raises BuildError, UsageError.
+    Raises BuildError; UsageError, also where all went well but no launch was one to be checked.
     """
     settings, arch = _settings(request)
     runtime = library.folder(root)
@@ -159,7 +159,7 @@ def execute(
     else:
         launched = any(report.kernels for report in ran.reports)
         refused = "" if launched else _unserved((request.folder or Path()) / argv[0])
-    return Executed(
+    executed = Executed(
         program=Path(argv[0]).name,
         returncode=ran.returncode,
         seconds=ran.seconds,
@@ -168,6 +168,28 @@ def execute(
         mistakes=tuple(sorted(mistakes, key=_order)),
         refused=refused,
     )
+    if exit_code(executed) == errors.OK and (reason := _why_unchecked(request, executed)):
+        raise UsageError(reason)
+    return executed
+
+
+def _why_unchecked(request: ExecRequest, executed: Executed) -> str:
+    """Says what of a request has no launch; empty where something was checked, or launched none."""
+    if not executed.launches:
+        return ""
+    for name in request.kernels:
+        if not any(is_named(name, kernel.kernel) for kernel in executed.kernels):
+            return _launches_none(executed.program, name, executed.kernels)
+    if any(kernel.judged for kernel in executed.kernels):
+        return ""
+    names = " and ".join(request.kernels) or executed.program
+    return f"nothing was checked: --launches leaves out every launch of {names}."
+
+
+def _launches_none(program: str, name: str, kernels: Sequence[KernelTotals]) -> str:
+    counts = {full_name(kernel.kernel): kernel.launches for kernel in kernels}
+    launched = join(f"{kernel} ({count:,})" for kernel, count in sorted(counts.items()))
+    return f"{program} launches no {name!r}, but {launched}."
 
 
 def _new(
@@ -236,21 +258,17 @@ def _why_none(choice: LaunchChoice, ran: ProgramRun, program: str) -> str:
     for report in ran.reports:
         if report.refused:
             return report.refused.sentence
-    counts = {
-        full_name(kernel_totals.kernel): kernel_totals.launches
-        for kernel_totals in _added(ran.reports)
-    }
+    kernels = _added(ran.reports)
     own = [
         count
-        for kernel_totals in _added(ran.reports)
+        for kernel_totals in kernels
         if choice.names(kernel_totals.kernel)
         for count in [kernel_totals.launches]
     ]
     if own:
         return f"{choice.kernel} is launched {max(own):,} times, not {choice.number:,}."
-    launched = join(f"{name} ({count:,})" for name, count in sorted(counts.items()))
-    if counts:
-        return f"{Path(program).name} launches no {choice.kernel!r}, but {launched}."
+    if kernels:
+        return _launches_none(Path(program).name, choice.kernel, kernels)
     return f"{Path(program).name} ended with exit code {ran.returncode} and launched no kernel."
 
 

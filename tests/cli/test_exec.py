@@ -55,6 +55,45 @@ def test_a_source_is_compiled_and_run_with_its_arguments(source: Path) -> None:
     assert "0 findings; 1 launch," in " ".join(done.stderr.split())
 
 
+TEMPLATES = """
+template <int N> __global__ void over(int* out) { out[threadIdx.x] = N; }
+int main() {
+  int* out;
+  cudaMalloc(&out, 32 * sizeof(int));
+  for (int i = 0; i < 2; ++i) over<1><<<1, 32>>>(out);
+  over<2><<<1, 33>>>(out);
+  cudaDeviceSynchronize(), cudaFree(out);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("--kernel", "over<2>"), errors.WRONG_RESULT, "finding: out-of-bounds in over<2>"),
+        (("--kernel", "over< 1 >"), errors.OK, "3 launches, 2 of them checked"),
+        (
+            ("--kernel", "over<1>", "--kernel", "ovre"),
+            errors.USAGE,
+            "templates launches no 'ovre', but over<1> (2), over<2> (1).",
+        ),
+        (
+            ("--kernel", "over<1>", "--launches", "3-"),
+            errors.USAGE,
+            "nothing was checked: --launches leaves out every launch of over<1>.",
+        ),
+        (("--launches", "5-3"), errors.USAGE, "--launches '5-3': 5-3 ends before it begins."),
+    ],
+)
+def test_a_selection_of_no_launch_is_no_success(
+    tmp_path: Path, words: tuple[str, ...], code: int, sentence: str
+) -> None:
+    (tmp_path / "templates.cu").write_text(TEMPLATES)
+    done = kernelexp("templates.cu", *words, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert sentence in " ".join(done.stderr.split())
+
+
 def test_a_build_of_its_own_is_linked_with_the_emulators_runtime(
     source: Path, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from warpsim.errors import UsageError
 from warpsim.execute import Result
-from warpsim.launch import Element, Residency, Swizzle, TensorMap
+from warpsim.launch import Element, Residency, Swizzle, TensorMap, is_named
 from warpsim.machine.core.findings import Finding
 from warpsim.machine.memory.execution import Execution
 from warpsim.machine.memory.layout import GLOBAL_BASE
@@ -82,7 +82,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def judges(self, kernel: str, launch: int, judged: int) -> bool:
         """judged: launches of the kernel that were judged before."""
-        named = not self.kernels or any(part in kernel for part in self.kernels)
+        named = not self.kernels or any(is_named(part, kernel) for part in self.kernels)
         ranged = not self.launches or any(first <= launch <= last for first, last in self.launches)
         return named and ranged and (not self.per_kernel or judged < self.per_kernel)
 
