@@ -81,3 +81,15 @@ def test_the_second_half_of_a_map_may_be_the_next_one() -> None:
     used = tensor_map_image.USED
     assert maps.find(first[:used] + second[:used]) == placed[0]
     assert maps.find(second) == placed[1]
+
+
+def test_a_map_is_known_without_the_bit_that_cutlass_clears() -> None:
+    maps = tensor_map_image.TensorMaps(0)
+    tensor = TensorMap(array="x", element="f16", shape=(64, 8), strides_bytes=(128,), box=(64, 8))
+    placed = [tensor_map_image.PlacedMap(tensor, 4096 * number) for number in range(8)]
+    for item, image in [(item, maps.add(item)) for item in placed]:
+        data = bytearray(image)
+        data[0x0A] &= ~(1 << 5)  # bit 21 of the second word of 64 bits
+        assert maps.find(bytes(data)) == item
+        data[0x08] ^= 1
+        assert maps.find(bytes(data)) is None

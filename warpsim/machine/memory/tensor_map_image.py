@@ -23,6 +23,8 @@ USED = 64
 _SPREAD = 0x9E37_79B1
 """Numbers are multiplied by it: a map of which another field was changed has none."""
 _UNIT_BITS, _TOP_BITS = 4, 4
+_FREE = 1 << 21
+"""Of the word: CUTLASS clears this bit in maps of less than 128 KiB, for drivers before 13.1."""
 _WORD, _STEPS = 0x08, 0x34
 """Rank, type, interleaving, swizzle and fill are bits of one word; steps have three bits each."""
 _RANK, _TYPE, _INTERLEAVE, _SWIZZLE, _FILL, _ROUNDED, _ATOM = 4, 7, 11, 13, 15, 16, 22
@@ -76,6 +78,7 @@ class TensorMaps:
 
     def _read(self, data: bytes) -> PlacedMap | None:
         (word,) = struct.unpack_from("<I", data, _WORD)
+        word |= _FREE
         numbers = [number for number in range(len(self._maps)) if _spread(number) == word]
         if data[_MARK_AT:] != _MARK or not numbers:
             return None
@@ -87,12 +90,14 @@ class TensorMaps:
         }
         (address,) = struct.unpack_from("<Q", data, _ADDRESS)
         placed_map = PlacedMap(msgspec.structs.replace(tensor, **fields), address - self._origin)
-        same = self._bytes(placed_map, number)[:USED] == data
+        image = bytearray(data)
+        struct.pack_into("<I", image, _WORD, word)
+        same = self._bytes(placed_map, number)[:USED] == image
         return placed_map if same else None
 
 
 def _spread(number: int) -> int:
-    return (number + 1) * _SPREAD & 0xFFFF_FFFF
+    return (number + 1) * _SPREAD & 0xFFFF_FFFF | _FREE
 
 
 _FIELDS = {"global_dim": "shape", "global_stride": "strides_bytes", "box_dim": "box"}
