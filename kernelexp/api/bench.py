@@ -30,10 +30,10 @@ class BenchTime(float):
     samples: tuple[float, ...]
 
     def __new__(cls, value: float, samples: Sequence[float]) -> BenchTime:
-        bench_time = super().__new__(cls, value)
-        bench_time.low, bench_time.high = median_interval(samples)
-        bench_time.samples = tuple(samples)
-        return bench_time
+        time = super().__new__(cls, value)
+        time.low, time.high = median_interval(samples)
+        time.samples = tuple(samples)
+        return time
 
     def __str__(self) -> str:
         return f"{float(self):.4f} ms (median {self.low:.4f} to {self.high:.4f})"

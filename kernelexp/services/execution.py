@@ -259,12 +259,7 @@ def _why_none(choice: LaunchChoice, ran: ProgramRun, program: str) -> str:
         if report.refused:
             return report.refused.sentence
     kernels = _added(ran.reports)
-    own = [
-        count
-        for kernel_totals in kernels
-        if choice.names(kernel_totals.kernel)
-        for count in [kernel_totals.launches]
-    ]
+    own = [totals.launches for totals in kernels if choice.names(totals.kernel)]
     if own:
         return f"{choice.kernel} is launched {max(own):,} times, not {choice.number:,}."
     if kernels:

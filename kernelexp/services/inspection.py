@@ -106,14 +106,14 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     def executed_by_mnemonic(self) -> dict[str, int]:
         """Counts how often warps executed each opcode with its modifiers, most often first."""
         result: Counter[str] = Counter()
-        for sass_instruction in self.code:
-            result[sass_instruction.mnemonic] += self.times([sass_instruction])
+        for instruction in self.code:
+            result[instruction.mnemonic] += self.times([instruction])
         return {name: count for name, count in result.most_common() if count}
 
     def times(self, code: Iterable[SassInstruction]) -> int:
         """Counts how often warps executed these instructions together."""
-        own = (self.costs.get(sass_instruction.offset) for sass_instruction in code)
-        return sum(instruction_cost.executed for instruction_cost in own if instruction_cost)
+        own = (self.costs.get(instruction.offset) for instruction in code)
+        return sum(cost.executed for cost in own if cost)
 
 
 def look(
@@ -187,7 +187,7 @@ def _read(artefacts: Artefacts, entry: str) -> tuple[tuple[SassInstruction, ...]
 
 def _count(code: Sequence[SassInstruction], flow: Flow) -> InstructionCounts:
     """Counts instructions by opcode with modifiers, most frequent first."""
-    every = Counter(sass_instruction.mnemonic for sass_instruction in code)
+    every = Counter(instruction.mnemonic for instruction in code)
     in_loops = Counter(
         instruction.mnemonic for instruction in code if instruction.offset in flow.innermost
     )

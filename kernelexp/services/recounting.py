@@ -103,7 +103,7 @@ def _is_current(earlier: Recount, host_files: dict[str, str]) -> bool:
     taken = [
         evidence for arm in earlier.arms.values() for evidence in (arm.emulated, arm.emulated_sass)
     ]
-    by = {emulated_evidence.emulator if emulated_evidence else "" for emulated_evidence in taken}
+    by = {evidence.emulator if evidence else "" for evidence in taken}
     return earlier.host_files == host_files and by == {emulated.version()}
 
 

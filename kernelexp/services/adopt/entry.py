@@ -182,11 +182,9 @@ class KernelEntry(msgspec.Struct, frozen=True, kw_only=True):
         )
         inside = itertools.chain.from_iterable(flat)
         return tuple(
-            kernel_parameter
-            for kernel_parameter in inside
-            if not kernel_parameter.alias
-            and not kernel_parameter.ignored
-            and not kernel_parameter.passed
+            parameter
+            for parameter in inside
+            if not parameter.alias and not parameter.ignored and not parameter.passed
         )
 
 
@@ -238,7 +236,7 @@ def read(
         whole = parameters[place]
         own = tuple(_members(place, whole.name, inside, used, taken))
         parameters[place] = msgspec.structs.replace(whole, members=own)
-        taken |= {kernel_parameter.name for kernel_parameter in own}
+        taken |= {parameter.name for parameter in own}
     exact = entry.directives.get("reqntid")
     limit = exact or entry.directives.get("maxntid") or (0,)
     return KernelEntry(

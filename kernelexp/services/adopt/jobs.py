@@ -91,9 +91,7 @@ def called(entry: KernelEntry, arguments: Sequence[str]) -> KernelEntry:
     pairs = zip(entry.parameters, arguments, strict=True)
     return msgspec.structs.replace(
         entry,
-        parameters=tuple(
-            _called(entry, kernel_parameter, text) for kernel_parameter, text in pairs
-        ),
+        parameters=tuple(_called(entry, parameter, text) for parameter, text in pairs),
     )
 
 

@@ -257,8 +257,8 @@ def _array(
         size=size,
         before=before,
         after=after,
-        read=any(kernel_parameter.read for kernel_parameter in same),
-        written=any(kernel_parameter.written for kernel_parameter in same) or before != after,
+        read=any(parameter.read for parameter in same),
+        written=any(parameter.written for parameter in same) or before != after,
     )
 
 
@@ -283,8 +283,8 @@ def passed_values(
     entry: KernelEntry, launch: CapturedLaunch
 ) -> Iterator[tuple[str, bool | int | float]]:
     """Yields the values of scalars, by name."""
-    for kernel_parameter, data in zip(entry.parameters, launch.arguments, strict=True):
-        for value in kernel_parameter.members or (kernel_parameter,):
+    for parameter, data in zip(entry.parameters, launch.arguments, strict=True):
+        for value in parameter.members or (parameter,):
             if value.scalar and not value.ignored:
                 content = data[value.offset : value.offset + value.size]
                 yield value.name, scalar_from_bytes(value.scalar, content)
@@ -292,24 +292,22 @@ def passed_values(
 
 def _raw(entry: KernelEntry, launch: CapturedLaunch) -> Iterator[tuple[str, bytes]]:
     """Structures of which only the bytes are known, none of which may be an address."""
-    for kernel_parameter, data in zip(entry.parameters, launch.arguments, strict=True):
-        for member in kernel_parameter.members:
+    for parameter, data in zip(entry.parameters, launch.arguments, strict=True):
+        for member in parameter.members:
             if member.is_tensor_map and not member.ignored:
                 raise UsageError(
-                    f"{member.name} of {kernel_parameter.name} is a tensor map, which has an "
+                    f"{member.name} of {parameter.name} is a tensor map, which has an "
                     "address in it: a launch with it can't be had by itself."
                 )
-        if kernel_parameter.members or not (
-            kernel_parameter.is_structure or kernel_parameter.is_tensor_map
-        ):
+        if parameter.members or not (parameter.is_structure or parameter.is_tensor_map):
             continue
         words = struct.iter_unpack("<Q", data[: len(data) // 8 * 8])
-        if kernel_parameter.is_tensor_map or any(_region(launch, word) for (word,) in words):
+        if parameter.is_tensor_map or any(_region(launch, word) for (word,) in words):
             raise UsageError(
-                f"{kernel_parameter.name} ({kernel_parameter.type}) has addresses in it, at "
+                f"{parameter.name} ({parameter.type}) has addresses in it, at "
                 "places that are not known: a launch with it can't be had by itself."
             )
-        yield kernel_parameter.name, data
+        yield parameter.name, data
 
 
 # ---- What it read and wrote
@@ -389,10 +387,10 @@ def _more_than_arguments(array: LaunchedArray, launch: CapturedLaunch) -> str:
 
 def _arguments(entry: KernelEntry, launch: CapturedLaunch) -> Iterator[StructValue]:
     """The arguments as they were, with the addresses of arrays where these lie now."""
-    for kernel_parameter, data in zip(entry.parameters, launch.arguments, strict=True):
+    for parameter, data in zip(entry.parameters, launch.arguments, strict=True):
         fields = tuple(
             Field(offset=value.offset, value=Pointer(array=value.alias or value.name))
-            for value in kernel_parameter.members or (kernel_parameter,)
+            for value in parameter.members or (parameter,)
             if value.is_pointer and not value.ignored
         )
         yield StructValue(data=data, fields=fields)

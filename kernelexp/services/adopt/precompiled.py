@@ -145,7 +145,7 @@ def adopt(
     BuildError where ptxas refuses it, UsageError for a signature that it can't have.
     """
     arch = _arch(file, arch)
-    symbols = [choose(file, wanted_launch.entry) for wanted_launch in wanted]
+    symbols = [choose(file, launch.entry) for launch in wanted]
     plain = list(map(plain_name, symbols))
     name = adopted.name_kernel(project, kernel or plain[0])
     written = _parse(signature)

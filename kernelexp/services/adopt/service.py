@@ -84,7 +84,7 @@ def choose(
     declarations = copying.kernels(copy)
     if not declarations:
         raise UsageError(f"{source} has no __global__ function.")
-    entries = tuple(_choose(source, declarations, wanted_launch) for wanted_launch in wanted)
+    entries = tuple(_choose(source, declarations, launch) for launch in wanted)
     name = adopted.name_kernel(project, kernel or entries[0].declaration.kernel)
     into = f"variants/{name}/{ORIGIN}"
     moved = copying.moved(flags, copy, project.root, into)

@@ -109,11 +109,11 @@ def judge(subject: GatedVariant, committed: Committed) -> Iterator[GateFinding]:
         for text in gate.instructions:
             yield _instructions(subject, text, committed)
         for name, text in gate.emulated.items():
-            emulated_evidence = _taken(name, subject.arm)
-            if emulated_evidence and emulated_evidence.unsupported:
-                why = f"could not be emulated: {emulated_evidence.unsupported}"
+            evidence = _taken(name, subject.arm)
+            if evidence and evidence.unsupported:
+                why = f"could not be emulated: {evidence.unsupported}"
                 yield finding(subject, f"{name}: {text}", "unchecked", why)
-            elif emulated_evidence and emulated_evidence.finished:
+            elif evidence and evidence.finished:
                 yield _counter(subject, name, text, committed)
 
 
@@ -206,11 +206,11 @@ def _counted(name: str, arm: Arm) -> int | None:
     """A counter of an emulation, 0 where it counted none; None where it knows no such name."""
     from warpsim.machine.counts.counter_names import named
 
-    emulated_evidence = _taken(name, arm)
-    if emulated_evidence is None or not emulated_evidence.finished:
+    evidence = _taken(name, arm)
+    if evidence is None or not evidence.finished:
         return None
-    known = name in emulated_evidence.counters or name in named([], emulated_evidence.isa.upper())
-    return emulated_evidence.counters.get(name, 0) if known else None
+    known = name in evidence.counters or name in named([], evidence.isa.upper())
+    return evidence.counters.get(name, 0) if known else None
 
 
 def _taken(name: str, arm: Arm) -> EmulatedEvidence | None:

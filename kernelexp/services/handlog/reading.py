@@ -111,22 +111,22 @@ def _history(table: LogTable, section: LogSection, doubts: list[str]) -> Iterato
     before = LoggedVariant(state=BEFORE, figures=NOTHING)
     change, notes = _column(table, "change", "title", "optimi", "descr"), _column(table, "note")
     for row in table.rows:
-        published_result, name = _row_figures(table, row), row[0].strip("` ")
+        result, name = _row_figures(table, row), row[0].strip("` ")
         if not is_name(name):
             doubts.append(f"line {section.line}: a step {name!r} has no name that can be an id.")
             continue
-        verdict = figures.judge(before.figures, published_result)
+        verdict = figures.judge(before.figures, result)
         yield Read(
             id=name,
             title=row[change] if change is not None else name,
             baseline=before,
-            candidates=(LoggedVariant(state=name, figures=published_result, verdict=verdict),),
+            candidates=(LoggedVariant(state=name, figures=result, verdict=verdict),),
             decision="committed",
             notes=_notes(table, row, notes),
             commit=name if _SHA.fullmatch(name) else "",
             line=section.line,
         )
-        before = LoggedVariant(state=name, figures=published_result)
+        before = LoggedVariant(state=name, figures=result)
 
 
 def _notes(table: LogTable, row: Sequence[str], notes: int | None) -> str:
@@ -204,7 +204,7 @@ def _experiment(
     own = {text.label.lower(): text for text in section.texts if text.label}
     verdict, hypothesis = _first(own, "verdict"), _first(own, "hypothesis")
     changes, date = _first(own, "change"), _text(_first(own, "date"))
-    whys = [labelled_text for label, labelled_text in own.items() if label.startswith(_WHY)]
+    whys = [text for label, text in own.items() if label.startswith(_WHY)]
     base, candidates = _candidates(section, name, own, doubts)
     used = {id(why) for why in (verdict, hypothesis, changes, *whys) if why}
     shas = _SHA.findall(_text(_first(own, "commit"))) or _SHA.findall(_text(verdict))
@@ -215,9 +215,7 @@ def _experiment(
         candidates=candidates,
         hypothesis=hypothesis.whole if hypothesis else "",
         changes=_changes(changes),
-        why="\n\n".join(
-            _named(labelled_text, bare=place == 0) for place, labelled_text in enumerate(whys)
-        ),
+        why="\n\n".join(_named(text, bare=place == 0) for place, text in enumerate(whys)),
         decision=_text(verdict),
         notes="\n\n".join(
             _named(text) for text in (*section.texts, *_others(section)) if id(text) not in used
@@ -258,9 +256,7 @@ def _candidates(
 
 def _first(own: Mapping[str, LabelledText], *words: str) -> LabelledText | None:
     """The text whose label begins with one of the words."""
-    return next(
-        (labelled_text for label, labelled_text in own.items() if label.startswith(words)), None
-    )
+    return next((text for label, text in own.items() if label.startswith(words)), None)
 
 
 def _text(labelled: LabelledText | None) -> str:
@@ -287,21 +283,21 @@ def _compared(
     name: str, own: Mapping[str, LabelledText], doubts: list[str]
 ) -> tuple[PublishedResult, list[tuple[str, PublishedResult]]]:
     """The figures of the baseline and of the candidates."""
-    labelled_text, after, before = (
+    text, after, before = (
         _first(own, "result"),
         _first(own, "after"),
         _first(own, "baseline"),
     )
-    result = figures.parse(labelled_text.text) if labelled_text else NOTHING
+    result = figures.parse(text.text) if text else NOTHING
     if after is not None:
         base = figures.parse(before.text) if before else result
-        if before and labelled_text:
+        if before and text:
             doubts.append(f"{name} has a result and one after it: the latter is the candidate's.")
         return base, [(after.label, figures.parse(after.text))]
     if before is not None:
         return figures.parse(before.text), [("", result)]
-    if labelled_text and "→" in labelled_text.text:
-        one, _, other = labelled_text.text.partition("→")
+    if text and "→" in text.text:
+        one, _, other = text.text.partition("→")
         pair = figures.parse(one), figures.parse(other)
         replaced = "replaced" in other.lower()
         doubts.append(
@@ -309,7 +305,7 @@ def _compared(
             f"{'second' if replaced else 'first'} is taken for it."
         )
         return (pair[1], [("", pair[0])]) if replaced else (pair[0], [("", pair[1])])
-    if labelled_text and re.search(r"\bboth\b", labelled_text.text):
+    if text and re.search(r"\bboth\b", text.text):
         return result, [("", result)]
     if result != NOTHING:
         doubts.append(f"{name} has no baseline: its result is compared with nothing.")

@@ -75,11 +75,7 @@ def cut(
     """
     whose = RolesOfCode(lines, roles)
     same = is_of(profiled, sass)
-    rows = (
-        {profiled_instruction.offset: profiled_instruction for profiled_instruction in profiled}
-        if same
-        else {}
-    )
+    rows = {instruction.offset: instruction for instruction in profiled} if same else {}
     pieces = [_emulated(line, whose) for line in lines]
     pieces += [
         _built(instruction, rows.get(instruction.offset), whose, executed)
@@ -96,7 +92,7 @@ def cut(
 
 def is_of(profiled: Sequence[ProfiledInstruction], sass: Sequence[SassInstruction]) -> bool:
     """Whether a profile is of this code: each of its instructions is at its offset."""
-    opcodes = {sass_instruction.offset: sass_instruction.opcode for sass_instruction in sass}
+    opcodes = {instruction.offset: instruction.opcode for instruction in sass}
     return bool(profiled) and all(
         opcodes.get(instruction.offset) == opcode_of(instruction.sass) for instruction in profiled
     )

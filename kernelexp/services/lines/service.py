@@ -148,7 +148,7 @@ def kept(
     counts = emulated.kept_instructions(root, arm, size) if isa == "sass" else None
     executed = {count.offset: count.executed for count in counts or () if count.entry == entry}
     sampled = profile.arm.profiled.instructions if profile and profile.arm.profiled else ()
-    own = [line_cost for line_cost in lines if line_cost.entry == entry]
+    own = [cost for cost in lines if cost.entry == entry]
     return Lines(
         label=label,
         size=size,
@@ -168,7 +168,7 @@ def _of_entry(
     if arm.build is None or not (arm.counted if isa == "sass" else arm.emulated):
         return []
     every = emulated.lines(root, arm, size, limits, label, isa)
-    return [line_cost for line_cost in every if line_cost.entry == arm.build.entry]
+    return [cost for cost in every if cost.entry == arm.build.entry]
 
 
 def _sampled(

@@ -201,7 +201,7 @@ class _ByFigure:
 
     def __init__(self, name: str, good: AtRevision, bad: AtRevision) -> None:
         self._name = name
-        self._good, self._bad = (_read(name, at_revision.arm) for at_revision in (good, bad))
+        self._good, self._bad = (_read(name, revision.arm) for revision in (good, bad))
 
     def __call__(self, revision: AtRevision) -> tuple[Side, str]:
         value = _read(self._name, revision.arm)

@@ -72,18 +72,12 @@ def references(
     texts = {output.name: answers.references.get(output.name) for output in outputs}
     used = expressions.names_in(filter(None, texts.values()))
     lines = ["    import torch\n\n"] if "torch" in used else []
-    for kernel_parameter in values:
-        if kernel_parameter.name in used and kernel_parameter.is_array:
-            lines.append(
-                f'    {kernel_parameter.name} = inputs["{kernel_parameter.name}"].double()\n'
-            )
-        elif kernel_parameter.name in used:
-            size = (
-                f'size["{kernel_parameter.name}"]'
-                if is_size(kernel_parameter)
-                else value(kernel_parameter, answers)
-            )
-            lines.append(f"    {kernel_parameter.name} = {size}\n")
+    for parameter in values:
+        if parameter.name in used and parameter.is_array:
+            lines.append(f'    {parameter.name} = inputs["{parameter.name}"].double()\n')
+        elif parameter.name in used:
+            size = f'size["{parameter.name}"]' if is_size(parameter) else value(parameter, answers)
+            lines.append(f"    {parameter.name} = {size}\n")
     lines += [f'    {name} = size["{name}"]\n' for name in own if name in used]
     for output in outputs:
         name, text = output.name, texts[output.name]
