@@ -13,7 +13,7 @@ import msgspec
 
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.services.adopt import uses
-from kernelexp.services.adopt.uses import ParameterUses
+from kernelexp.services.adopt.uses import ParameterUses, ValueUse
 from warpsim.dtypes import SCALARS, DType, ScalarType
 from warpsim.front.ptx.parser import parse
 from warpsim.front.ptx.syntax import Function, PtxModule
@@ -81,7 +81,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     is_pointer: bool
 
 
-class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
+class KernelParameter(ValueUse, frozen=True, kw_only=True):
     """A parameter of an entry, or a member of one that is a structure."""
 
     name: str
@@ -90,8 +90,6 @@ class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     align: int
     is_pointer: bool
-    read: bool = False
-    written: bool = False
     offset: int = 0
     """Of a member in its structure."""
     members: tuple[KernelParameter, ...] = ()
@@ -105,22 +103,14 @@ class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
     passed: str = ""
     """The number that a launch passes, or the expression of sizes, where that has been said."""
 
+    element: DType | None = None
+    """Of the array that it points to or describes, as a person has said it."""
+
     @property
     def scalar(self) -> ScalarType | None:
         """The scalar type; None where it is a structure, or of a type that has no name here."""
         dtype = ELEMENTS.get(self.type)
         return next((item for item in SCALARS if item == dtype and not self.is_pointer), None)
-
-    may_index: bool = False
-    """Whether its values are taken apart and may be part of an address: drawn as small numbers."""
-    packed: bool = False
-    """Whether the kernel takes its integers apart, and does not index with them."""
-    mixed: bool = False
-    """Whether some of its bits are halves as they lie there, and others something else."""
-    halves: DType | None = None
-    """What its values are computed with, where they are loaded as wider ones."""
-    element: DType | None = None
-    """Of the array that it points to or describes, as a person has said it."""
 
     @property
     def is_array(self) -> bool:
@@ -295,8 +285,8 @@ def _parameter(
     place: int, variable: Variable, types: Sequence[str], names: Sequence[str], used: ParameterUses
 ) -> KernelParameter:
     text = types[place] if place < len(types) else ""
-    read, written = used.read_at(place, 0), used.written_at(place, 0)
-    is_pointer = "*" in text if text else read or written
+    use, loaded = used.at(place, 0), used.loaded_at(place, 0, variable.size)
+    is_pointer = "*" in text if text else use.read or use.written
     whole = variable.type != "b8" or variable.size == 1
     plain = bare(text) if text or is_pointer or not whole else _PLAIN.get(variable.type, "")
     return KernelParameter(
@@ -305,14 +295,9 @@ def _parameter(
         size=variable.size,
         align=variable.align,
         is_pointer=is_pointer,
-        read=read,
-        written=written,
-        ignored=not text and not used.loaded_at(place, 0, variable.size),
-        unseen=not used.loaded_at(place, 0, variable.size),
-        packed=used.is_packed(place, 0),
-        may_index=used.may_index(place, 0),
-        mixed=used.is_mixed(place, 0),
-        halves=used.halves_at(place, 0, plain),
+        ignored=not text and not loaded,
+        unseen=not loaded,
+        **msgspec.structs.asdict(used.at(place, 0, plain)),
     )
 
 
@@ -334,12 +319,8 @@ def _members(
             size=member.size,
             align=member.size,
             is_pointer=member.is_pointer,
-            read=used.read_at(place, member.offset),
-            written=used.written_at(place, member.offset),
             offset=member.offset,
-            packed=used.is_packed(place, member.offset),
-            mixed=used.is_mixed(place, member.offset),
-            halves=used.halves_at(place, member.offset, bare(member.type)),
+            **msgspec.structs.asdict(used.at(place, member.offset, bare(member.type))),
         )
 
 

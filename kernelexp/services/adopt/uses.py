@@ -33,6 +33,24 @@ _LOADS = tuple(f"{name}." for name, (_, writes) in _ACCESSES.items() if not writ
 _BITS = re.compile(r"\.[busf](8|16|32|64)$")
 
 
+class ValueUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What a kernel does with a parameter, or with the array that it points to."""
+
+    read: bool = False
+    written: bool = False
+    packed: bool = False
+    """Whether the kernel takes its integers apart and does not index with them: all bits count, as
+    in packed ones. Quantised weights are copied to shared memory, indices seldom are."""
+    may_index: bool = False
+    """Whether its values are taken apart and may be part of an address, as keys or indices: drawn
+    as small numbers."""
+    mixed: bool = False
+    """Whether some of its bits are halves as they lie there, and others something else, as in
+    blocks of a quantised format."""
+    halves: Literal["f16", "bf16"] | None = None
+    """What its values are computed with, where they are declared as wider vectors or as void."""
+
+
 class ParameterUses(msgspec.Struct, frozen=True, kw_only=True):
     """The uses of all parameters of an entry."""
 
@@ -49,40 +67,21 @@ class ParameterUses(msgspec.Struct, frozen=True, kw_only=True):
     are so without any work on their bits; "index" where they become part of an address otherwise
     than by such digits, or bound something, as lengths do a loop."""
 
-    def read_at(self, place: int, offset: int) -> bool:
-        return (place, offset) in self.reads
-
     copied: frozenset[_Place] = frozenset()
     """Arrays that only the copy engine reads: what becomes of their values is not known here."""
 
-    def is_packed(self, place: int, offset: int) -> bool:
-        """Whether values have all their bits, as packed ones do: quantised weights are copied to
-        shared memory, indices seldom are."""
+    def at(self, place: int, offset: int, declared: str = "") -> ValueUse:
+        """The uses of what lies there; `declared`: its type in the source."""
         words = self.values.get((place, offset), frozenset())
-        if (place, offset) in self.copied and not words:
-            return True
-        return bool({"bits", "digit"} & words) and "index" not in words
-
-    def may_index(self, place: int, offset: int) -> bool:
-        """Whether values that are taken apart may be part of an address too, as keys or indices."""
-        words = self.values.get((place, offset), frozenset())
-        return {"bits", "index"} <= words
-
-    def is_mixed(self, place: int, offset: int) -> bool:
-        """Whether an array holds halves beside other bits, as blocks of a quantised format do."""
-        words = self.values.get((place, offset), frozenset())
-        return {"bits", "half"} <= words
-
-    def halves_at(self, place: int, offset: int, declared: str) -> Literal["f16", "bf16"] | None:
-        """Returns the true type of an array that is declared as one of wider vectors, or of
-        void."""
-        words = self.values.get((place, offset), frozenset())
-        if not re.fullmatch(r"(?:float|u?int)[24]|void", declared) or {"f16", "bf16"} <= words:
-            return None
-        return "f16" if "f16" in words else "bf16" if "bf16" in words else None
-
-    def written_at(self, place: int, offset: int) -> bool:
-        return (place, offset) in self.writes
+        only_copied = (place, offset) in self.copied and not words
+        return ValueUse(
+            read=(place, offset) in self.reads,
+            written=(place, offset) in self.writes,
+            packed=only_copied or (bool({"bits", "digit"} & words) and "index" not in words),
+            may_index={"bits", "index"} <= words,
+            mixed={"bits", "half"} <= words,
+            halves=_halves(words) if _WIDER.fullmatch(declared) else None,
+        )
 
     def loaded_at(self, place: int, offset: int, size: int) -> bool:
         """Whether one of these bytes is loaded, or may be."""
@@ -90,6 +89,15 @@ class ParameterUses(msgspec.Struct, frozen=True, kw_only=True):
             at == place and first < offset + size and offset < first + length
             for at, first, length in self.loads
         )
+
+
+_WIDER = re.compile(r"(?:float|u?int)[24]|void")
+
+
+def _halves(words: frozenset[str]) -> Literal["f16", "bf16"] | None:
+    if {"f16", "bf16"} <= words:
+        return None
+    return "f16" if "f16" in words else "bf16" if "bf16" in words else None
 
 
 def find(entry: Function) -> ParameterUses:

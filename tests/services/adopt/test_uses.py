@@ -38,8 +38,8 @@ def test_memory_is_read_and_written_through_what_is_computed_from_a_parameter() 
         "ld.global.f32 %f1, [%rd3]",
         "st.global.f32 [%rd1+4], %f1",
     )
-    assert result.read_at(0, 0)
-    assert result.written_at(0, 0)
+    assert result.at(0, 0).read
+    assert result.at(0, 0).written
     assert result.loaded_at(2, 0, 4)
     assert not result.addressed
 
@@ -50,9 +50,9 @@ def test_what_is_copied_to_shared_memory_is_read() -> None:
         "ld.param.u32 %r1, [k_param_2]",
         "cp.async.ca.shared.global [%r1], [%rd1], 4",
     )
-    assert result.read_at(0, 0)
-    assert not result.written_at(0, 0)
-    assert result.is_packed(0, 0)
+    assert result.at(0, 0).read
+    assert not result.at(0, 0).written
+    assert result.at(0, 0).packed
 
 
 def test_members_of_a_structure_are_told_apart() -> None:
@@ -61,9 +61,9 @@ def test_members_of_a_structure_are_told_apart() -> None:
         "ld.global.f32 %f1, [%rd1]",
         "st.global.f32 [%rd2], %f1",
     )
-    assert result.read_at(1, 8)
-    assert not result.written_at(1, 8)
-    assert result.written_at(1, 16)
+    assert result.at(1, 8).read
+    assert not result.at(1, 8).written
+    assert result.at(1, 16).written
     assert [result.loaded_at(1, at, 8) for at in (0, 8, 16, 24)] == [False, True, True, False]
 
 
@@ -74,7 +74,7 @@ def test_the_address_of_a_structure_is_followed_through_constants() -> None:
         "ld.param.u64 %rd3, [%rd2+-4]",
         "st.global.u32 [%rd3], 1",
     )
-    assert result.written_at(1, 16)
+    assert result.at(1, 16).written
     assert not result.loaded_at(1, 0, 8)
 
 
@@ -99,8 +99,8 @@ def test_fragments_of_wmma_are_loaded_from_memory_and_stored_to_it() -> None:
         f"wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {fragment}, [%rd1], %r9",
         f"wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%rd2], {sums}, %r9",
     )
-    assert (result.read_at(0, 0), result.written_at(0, 0)) == (True, False)
-    assert (result.read_at(1, 16), result.written_at(1, 16)) == (False, True)
+    assert (result.at(0, 0).read, result.at(0, 0).written) == (True, False)
+    assert (result.at(1, 16).read, result.at(1, 16).written) == (False, True)
 
 
 def test_integers_that_are_shifted_are_packed_and_those_that_index_are_not() -> None:
@@ -115,8 +115,8 @@ def test_integers_that_are_shifted_are_packed_and_those_that_index_are_not() -> 
         "add.s64 %rd4, %rd1, %rd3",
         "st.global.u32 [%rd4], %r2",
     )
-    assert result.is_packed(0, 0)
-    assert not result.is_packed(1, 8)
+    assert result.at(0, 0).packed
+    assert not result.at(1, 8).packed
 
 
 def test_halves_that_are_loaded_as_wider_words_are_told_by_what_computes_with_them() -> None:
@@ -125,15 +125,15 @@ def test_halves_that_are_loaded_as_wider_words_are_told_by_what_computes_with_th
         "ld.global.v4.b32 {%r1, %r2, %r3, %r4}, [%rd1]",
         "mul.rn.f16x2 %r5, %r1, %r2",
     )
-    assert result.halves_at(0, 0, "float4") == "f16"
-    assert result.halves_at(0, 0, "float") is None
+    assert result.at(0, 0, "float4").halves == "f16"
+    assert result.at(0, 0, "float").halves is None
 
 
 def test_halves_that_are_stored_as_wider_words_are_told_by_what_rounds_to_them() -> None:
     stored = ("mov.b32 %f1, %r1", "st.global.f32 [%rd1], %f1")
     load = ("ld.param.u64 %rd1, [k_param_0]", "ld.param.u32 %r2, [k_param_2]")
     for made, dtype in (("cvt.rn.f16x2.f32 %r1, %f2, %f3", "f16"), ("add.u32 %r1, %r2, 1", None)):
-        assert used(*load, made, *stored).halves_at(0, 0, "float4") == dtype
+        assert used(*load, made, *stored).at(0, 0, "float4").halves == dtype
 
 
 def test_a_sum_in_float_that_is_rounded_to_half_does_not_make_its_terms_halves() -> None:
@@ -144,7 +144,7 @@ def test_a_sum_in_float_that_is_rounded_to_half_does_not_make_its_terms_halves()
         "cvt.rn.f16.f32 %r1, %f5",
         "add.f16 %r2, %r1, %r1",
     )
-    assert result.halves_at(0, 0, "float4") is None
+    assert result.at(0, 0, "float4").halves is None
 
 
 BLOCK = (
@@ -159,19 +159,19 @@ BLOCK = (
 
 def test_bytes_of_a_block_that_begins_with_a_half_are_mixed_and_packed() -> None:
     result = used(*BLOCK)
-    assert result.is_packed(0, 0)
-    assert result.is_mixed(0, 0)
-    assert not used(*BLOCK[:3]).is_mixed(0, 0)
-    assert not used(BLOCK[0], *BLOCK[3:]).is_mixed(0, 0)
+    assert result.at(0, 0).packed
+    assert result.at(0, 0).mixed
+    assert not used(*BLOCK[:3]).at(0, 0).mixed
+    assert not used(BLOCK[0], *BLOCK[3:]).at(0, 0).mixed
 
 
 def test_nibbles_that_index_a_table_are_packed_and_whole_values_that_do_are_not() -> None:
     table = ("ld.param.u64 %rd9, [k_param_1]", "mul.wide.u32 %rd3, %r2, 4")
     looked_up = ("add.s64 %rd4, %rd9, %rd3", "ld.global.f32 %f1, [%rd4]")
     start = ("ld.param.u64 %rd1, [k_param_0]", "ld.global.u32 %r1, [%rd1]")
-    assert used(*start, "and.b32 %r2, %r1, 15", *table, *looked_up).is_packed(0, 0)
+    assert used(*start, "and.b32 %r2, %r1, 15", *table, *looked_up).at(0, 0).packed
     both = ("and.b32 %r5, %r1, 15", "mov.u32 %r2, %r1")
-    assert not used(*start, *both, *table, *looked_up).is_packed(0, 0)
+    assert not used(*start, *both, *table, *looked_up).at(0, 0).packed
 
 
 def test_keys_whose_bits_choose_a_place_are_packed() -> None:
@@ -179,7 +179,7 @@ def test_keys_whose_bits_choose_a_place_are_packed() -> None:
     bit = ("and.b32 %r5, %r1, %r6", "setp.eq.s32 %p1, %r5, 0", "selp.b32 %r2, 1, 0, %p1")
     place = ("ld.param.u64 %rd9, [k_param_1]", "mul.wide.u32 %rd3, %r2, 4")
     moved = ("add.s64 %rd4, %rd9, %rd3", "st.global.u32 [%rd4], %r1")
-    assert used(*start, *bit, *place, *moved).is_packed(0, 0)
+    assert used(*start, *bit, *place, *moved).at(0, 0).packed
 
 
 DIGITS = (
@@ -196,8 +196,8 @@ def test_keys_a_byte_of_which_counts_in_a_histogram_are_packed(byte: str) -> Non
     place = ("ld.param.u64 %rd9, [k_param_1]", "mul.wide.u32 %rd3, %r2, 4")
     counted = ("add.s64 %rd4, %rd9, %rd3", "red.global.add.u32 [%rd4], 1")
     result = used(*start, byte, *place, *counted)
-    assert result.is_packed(0, 0)
-    assert not result.may_index(0, 0)
+    assert result.at(0, 0).packed
+    assert not result.at(0, 0).may_index
 
 
 def test_keys_whose_hash_chooses_a_place_are_packed() -> None:
@@ -205,23 +205,23 @@ def test_keys_whose_hash_chooses_a_place_are_packed() -> None:
     hashed = ("mul.lo.s32 %r3, %r1, -1640531535", "and.b32 %r2, %r3, 1023")
     place = ("ld.param.u64 %rd9, [k_param_1]", "mul.wide.u32 %rd3, %r2, 4")
     moved = ("add.s64 %rd4, %rd9, %rd3", "st.global.u32 [%rd4], %r1")
-    assert used(*start, *hashed, *place, *moved).is_packed(0, 0)
+    assert used(*start, *hashed, *place, *moved).at(0, 0).packed
 
 
 @pytest.mark.parametrize("bound", ["setp.lt.s32 %p1, %r5, %r2", "setp.gt.s32 %p1, %r2, 0"])
 def test_lengths_whose_loop_is_unrolled_are_small(bound: str) -> None:
     start = ("ld.param.u64 %rd1, [k_param_0]", "ld.global.v2.u32 {%r1, %r3}, [%rd1]")
     rest = ("sub.s32 %r2, %r3, %r1", "and.b32 %r4, %r2, 3", "mov.u32 %r5, 0")
-    assert not used(*start, *rest, bound).is_packed(0, 0)
-    assert used(*start, *rest, "setp.lt.u32 %p1, %r1, %r3").is_packed(0, 0)
-    assert used(*start, *rest, "setp.lt.s32 %p1, %r1, 0").is_packed(0, 0)
+    assert not used(*start, *rest, bound).at(0, 0).packed
+    assert used(*start, *rest, "setp.lt.u32 %p1, %r1, %r3").at(0, 0).packed
+    assert used(*start, *rest, "setp.lt.s32 %p1, %r1, 0").at(0, 0).packed
 
 
 def test_values_that_are_shifted_and_index_may_be_either() -> None:
     start = ("ld.param.u64 %rd1, [k_param_0]", "ld.global.u32 %r1, [%rd1]")
     place = ("shr.u32 %r2, %r1, %r6", "ld.param.u64 %rd9, [k_param_1]", "mul.wide.u32 %rd3, %r2, 4")
     counted = ("add.s64 %rd4, %rd9, %rd3", "red.global.add.u32 [%rd4], 1")
-    assert used(*start, *place, *counted).may_index(0, 0)
+    assert used(*start, *place, *counted).at(0, 0).may_index
 
 
 @pytest.mark.parametrize(
