@@ -191,15 +191,11 @@ def described(
     # An array may be a pointer in one launch and behind a descriptor in another.
     every_value = (value for entry in compiled.entries for value in entry.values)
     of_maps = [value.name for value in every_value if value.is_tensor_map]
-    for option, names, known, what in (
+    answering.require_known(
         ("--output", outputs, every_name, "an array"),
         ("--dtype", dtypes, every_name, "an array"),
         ("--tensor-map", maps, of_maps, "a tensor map"),
-    ):
-        for name in names:
-            if name not in known:
-                has = suggest(name, known) if known else "; it has none"
-                raise UsageError(f"{option}: {name!r} is not {what} of the kernel{has}.")
+    )
     every = tuple(entries.described(entry, outputs, elements) for entry in compiled.entries)
     named = {*outputs, *elements, *answers.shapes, *answers.workspaces, *answers.zeros}
     every = tuple(entries.without_unseen(x, named) for x in every)

@@ -3,7 +3,7 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -162,19 +162,14 @@ def check(
     scalars = [value.name for value in values if not value.is_array]
     sizes = [*(value.name for value in values if is_size(value)), *own]
     results = [output.name for output in outputs(values, answers)]
-    for option, names, known, what in (
+    require_known(
         ("--shape", answers.shapes, pointers, "a pointer"),
         ("--workspace", answers.workspaces, pointers, "a pointer"),
         ("--zero", answers.zeros, results, "an output"),
         ("--value", answers.values, [*scalars, *own], "a scalar"),
         ("--emulated", answers.emulated, sizes, "an integer"),
         ("--reference", answers.references, results, "an output"),
-    ):
-        for name in names:
-            if name not in known:
-                raise UsageError(
-                    f"{option}: {name!r} is not {what} of the kernel{suggest(name, known)}."
-                )
+    )
     _check_references(answers, [*(value.name for value in values), *own])
     for value in values:
         if value.is_structure and value.name in answers.values:
@@ -188,6 +183,16 @@ def check(
             f"{signature} writes no array, so nothing could be verified. If it does, say "
             f"which with --output NAME; its arrays: {arrays}."
         )
+
+
+def require_known(*options: tuple[str, Iterable[str], Sequence[str], str]) -> None:
+    """UsageError for a name that an option gives and the kernel has not: options with their names,
+    those that are known, and what these are."""
+    for option, names, known, what in options:
+        for name in names:
+            if name not in known:
+                has = suggest(name, known) if known else "; it has none"
+                raise UsageError(f"{option}: {name!r} is not {what} of the kernel{has}.")
 
 
 def _check_references(answers: Answers, names: Sequence[str]) -> None:
