@@ -98,12 +98,12 @@ def _refit(
     json: bool,
 ) -> None:
     from kernelexp.report import calibrated
-    from kernelexp.services import refitting
+    from kernelexp.services import calibration
 
     tools = None if figures else common.tools(common.load(project), nvcc)
-    result = refitting.look(chip, tools, figures)
+    result = calibration.refit_model(chip, tools, figures)
     if target:
-        refitting.write(result, target, f"{refitting.SOURCE.name}, refitted")
+        calibration.write_chip(result, target)
         print_message(f"wrote {target}")
     output("model-refit", result, calibrated.refitted(result), json)
 

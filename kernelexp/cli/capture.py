@@ -12,10 +12,10 @@ import typer
 
 from kernelexp.cli import options
 from kernelexp.cli.app import app
+from kernelexp.cli.arguments import parse_ranges
 from kernelexp.cli.console import output, print_document, print_json
 from kernelexp.cli.modes import BEHIND, PartedCommand, refuse_other_modes
 from kernelexp.cli.options import argument, option
-from kernelexp.cli.parameters import parse_ranges
 from kernelexp.model import errors
 from kernelexp.model.errors import UsageError
 

@@ -68,7 +68,8 @@ def evaluate(
         kernelexp evaluate problems/vectoradd_py submission.py --json
     """
     from kernelexp.report import assessments
-    from kernelexp.services.tasks import cascade, tracing
+    from kernelexp.services.tasks import cascade
+    from kernelexp.services.tasks.formats import flashinfer
     from kernelexp.system import device, toolchain
 
     wanted = cascade.Assignment(
@@ -84,6 +85,6 @@ def evaluate(
     tools = toolchain.find(nvcc, root / ".kernelexp")
     assessed = cascade.assess(problem, solution, tools, root, wanted)
     if trace:
-        tracing.write(trace, problem, solution, assessed)
+        flashinfer.write_traces(trace, problem, solution, assessed)
     output("assessment", assessed, assessments.render(assessed, verbose), json)
     raise typer.Exit(cascade.exit_code(assessed))

@@ -13,10 +13,10 @@ from typer.core import TyperGroup
 
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
+from kernelexp.cli.arguments import parse_ranges
 from kernelexp.cli.console import print_document, print_json
 from kernelexp.cli.modes import BEHIND, PartedCommand
 from kernelexp.cli.options import argument, option
-from kernelexp.cli.parameters import parse_ranges
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:

@@ -167,16 +167,18 @@ def inspect(
     if len(named := [name for name, given in modes.items() if given]) > 1:
         raise UsageError(f"{' and '.join(named)} do not go together: choose one.")
     if as_build:
-        from kernelexp.cli import build
+        from kernelexp.cli import inspections
 
         refuse_other_modes(ctx, WITH_BUILD)
         if ninja is not None:
             if repeat or json or markdown:
                 raise UsageError("--ninja goes with variants alone.")
-            build.write_ninja(ninja, variants, set_, project, nvcc, limit)
+            inspections.write_ninja(ninja, variants, set_, project, nvcc, limit)
             return
         show = functools.partial(output, json=json, markdown=markdown)
-        raise typer.Exit(build.show(variants, set_, repeat, project, nvcc, limit, verbose, show))
+        raise typer.Exit(
+            inspections.show_builds(variants, set_, repeat, project, nvcc, limit, verbose, show)
+        )
     own = {
         as_lines or as_source: (WITH_LINES, WITH_SIZE),
         as_memory: (WITH_SIZE,),

@@ -1,4 +1,4 @@
-"""Modes of `inspect` but --build: instructions, --lines and --source, --memory, --modelled."""
+"""Modes of `inspect`: instructions, --build, --lines and --source, --memory, --modelled."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernelexp.cli.arguments import parse_isas
+from kernelexp.cli import common
+from kernelexp.cli.arguments import parse_isas, parse_variants
 from kernelexp.cli.console import print_message
+from kernelexp.model import errors
+from kernelexp.model.arm import faults, without_fault
 from kernelexp.model.errors import OK, REGRESSION, UsageError
 
 if TYPE_CHECKING:
@@ -70,7 +73,7 @@ class VariantInspection:
         """Cost of each source line, and of each role of the warps, ranked by a metric."""
         from kernelexp.dossier import emulations
         from kernelexp.report.variants import lines as report
-        from kernelexp.services.lines import costed, service
+        from kernelexp.services.lines import service
 
         with self._session() as session:
             isas = parse_isas(isa)
@@ -78,7 +81,7 @@ class VariantInspection:
         _print_faults(faults)
         if page:
             _write_page(page, self._loaded, costs)
-        values = [costed.variant(cost, by, top, role, sass) for cost in costs]
+        values = [service.costed(cost, by, top, role, sass) for cost in costs]
         self._output("lines", values, report.render(costs, by, top, role, sass, markdown))
         return emulations.exit_code([cost.arm for cost in costs], faults)
 
@@ -172,3 +175,66 @@ def _write_page(page: str, loaded: Project, costs: Sequence[Lines]) -> None:
     except OSError as error:
         raise UsageError(f"--page {page} can't be written: {error.strerror}.") from None
     print_message(f"wrote {page}")
+
+
+def show_builds(
+    variants: list[str] | None,
+    sets: list[str] | None,
+    run: str | None,
+    start: Path,
+    nvcc: str | None,
+    limit: list[str] | None,
+    verbose: bool,
+    output: Callable[..., None],
+) -> int:
+    """Builds these variants, or those of a recorded run from its own sources; the exit code, 3 if
+    one does not build."""
+    from kernelexp.dossier import prepare
+    from kernelexp.report.variants import builds
+    from kernelexp.services.run import runner
+
+    loaded = common.load(start, sources=not run)
+    if bool(variants) == bool(run):
+        raise UsageError("name the variants to build, or a run with --record.")
+    home = loaded
+    if run:
+        loaded, experiment = runner.restore(loaded, run)
+        variants = [experiment]
+    wanted = parse_variants(loaded, variants or [], sets)
+    with common.session(home, nvcc, limit) as session:
+        built = prepare.built(loaded, wanted, session)
+    arms = {loaded.label(arm): arm for arm in without_fault(built)}
+    found = faults(built)
+    for error in dict.fromkeys(map(str, found)):
+        print_message(f"error: {error}")
+    output("build", arms, builds.render(arms, verbose))
+    refused = any(arm.refused for arm in arms.values())
+    code = errors.BUILD if refused else errors.OK
+    return found[0].exit_code if found else code
+
+
+def write_ninja(
+    folder: Path,
+    texts: list[str] | None,
+    sets: list[str] | None,
+    start: Path,
+    nvcc: str | None,
+    limit: list[str] | None,
+) -> None:
+    """The steps of these variants, or of all that are named; those IMPOSSIBLE have none."""
+    from kernelexp.dossier import prepare
+    from kernelexp.evidence.build import make_plans, ninjafile
+    from kernelexp.services.check import gates
+
+    loaded = common.load(start)
+    wanted = parse_variants(loaded, texts or [], sets)
+    wanted = wanted or list(gates.named_variants(loaded).values())
+    with common.session(loaded, nvcc, limit) as session:
+        possible = prepare.possible(loaded, wanted, session.limits)
+        plans = make_plans(loaded.root, possible, session.tools)
+    file = folder / ninjafile.NAME
+    try:
+        ninjafile.write(folder, {loaded.label(plan.variant): plan for plan in plans})
+    except OSError as error:
+        raise UsageError(f"--ninja {folder}: {error.strerror}.") from None
+    print_message(f"{file}: {len(plans)} variants; build them with: ninja -f {file}")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 import typer
 
+from kernelexp.cli.arguments import parse_number
 from kernelexp.cli.console import print_message
-from kernelexp.cli.parameters import parse_number
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:

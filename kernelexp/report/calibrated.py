@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from kernelexp.facts.modelled_errors import HELD, NEVER, SURE, ErrorsApart
 from kernelexp.judge.modelled_pairs import ModelledPair
 from kernelexp.report.document.document import Block, Heading, paragraph, table
-from kernelexp.services.calibration import COMPARED, Calibrated
-from kernelexp.services.refitting import ModelRefit
+from kernelexp.services.calibration import COMPARED, Calibrated, ModelRefit
 from kernelexp.services.validating import ModelledFamily, ModelValidation
 from warpsim.timing.refit import Refitted
 

@@ -88,6 +88,7 @@ def types() -> dict[str, Any]:
     from kernelexp.report.runs import swept
     from kernelexp.services import (
         auditing,
+        calibration,
         comparisons,
         doctor,
         evaluation,
@@ -97,14 +98,13 @@ def types() -> dict[str, Any]:
         listing,
         memory_pictures,
         modelling,
-        refitting,
         validating,
     )
     from kernelexp.services.calibration import Calibrated
     from kernelexp.services.capturing import ProgramCaptures
     from kernelexp.services.check import gates
     from kernelexp.services.execution import Executed
-    from kernelexp.services.lines import costed
+    from kernelexp.services.lines import service
     from kernelexp.services.profiling import Profiling
     from kernelexp.services.recounting import Recounted
     from kernelexp.services.replaying import Replay
@@ -139,10 +139,10 @@ def types() -> dict[str, Any]:
         "profile": list[Profiling],
         "sections": list[SectionReading],
         "opportunities": explaining.Offered,
-        "lines": list[costed.CostedVariant],
+        "lines": list[service.CostedVariant],
         "memory": list[memory_pictures.PicturedVariant],
         "model-validation": validating.ModelValidation,
-        "model-refit": refitting.ModelRefit,
+        "model-refit": calibration.ModelRefit,
         "modelled": list[modelling.ModelledVariant],
         "inspect": inspected.Inspected,
         "verdict": again.Rejudged,

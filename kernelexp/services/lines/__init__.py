@@ -2,6 +2,5 @@
 
 costs.py     the figures that have a cost per line, each with how it is read from the evidence
 pieces.py    the code of a variant, divided by line and by the roles that run it
-costed.py    lines and roles of programs
-service.py   the service of `inspect --lines`, which combines these
+service.py   the service of `inspect --lines`, which combines these and ranks lines by a figure
 """

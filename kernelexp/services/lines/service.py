@@ -1,4 +1,5 @@
-"""Variants to their costs by line and by role, ranked: built, emulated, joined with profiles."""
+"""Variants to their costs by line and by role, ranked: built, emulated, joined with profiles; and
+as `inspect --lines --json` has them."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
@@ -15,9 +17,10 @@ from kernelexp.evidence.code.sass_lines import SassInstruction
 from kernelexp.evidence.emulate import emulated, roles
 from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.emulate.job import LineCost
-from kernelexp.evidence.emulate.roles import Role
+from kernelexp.evidence.emulate.roles import Role, members
+from kernelexp.facts import widths
 from kernelexp.logs import profiles
-from kernelexp.model.arm import Arm, Isa, ProfiledInstruction, faults
+from kernelexp.model.arm import AccessWidths, Arm, Isa, ProfiledInstruction, Verdict, faults
 from kernelexp.model.errors import KernelexpError, UsageError, suggest
 from kernelexp.model.experiment import Variant
 from kernelexp.model.limits import Limits
@@ -25,8 +28,8 @@ from kernelexp.model.record import Profile
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from kernelexp.services.lines import costs, pieces
-from kernelexp.services.lines.costs import CostFigure, Costs
-from kernelexp.services.lines.pieces import Piece
+from kernelexp.services.lines.costs import FIGURES, CostFigure, Costs
+from kernelexp.services.lines.pieces import Piece, PieceInstruction
 from warpsim.lineinfo import Source
 
 
@@ -222,3 +225,99 @@ def role_costs(lines: Lines) -> list[tuple[str, str, Costs]]:
     if () in result:
         rows.append((NOT_RUN, "", result[()]))
     return rows
+
+
+class CostedRole(msgspec.Struct, frozen=True, kw_only=True):
+    """The costs of one role of the warps."""
+
+    role: str
+    warps: tuple[int, ...]
+    figures: dict[str, float]
+    emulated: dict[str, int]
+    profiled: dict[str, float]
+
+
+class CostedLine(msgspec.Struct, frozen=True, kw_only=True):
+    """The costs of one source line."""
+
+    file: str
+    line: int
+    text: str
+    widths: tuple[AccessWidths, ...]
+    """Its memory accesses whose widths differ between PTX and SASS."""
+    roles: tuple[str, ...]
+    figures: dict[str, float]
+    """Those of the table, by name."""
+    emulated: dict[str, int]
+    profiled: dict[str, float]
+    instructions: tuple[PieceInstruction, ...] | UnsetType = UNSET
+    """With --source."""
+
+
+class CostedVariant(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant's lines, ranked by one figure."""
+
+    variant: str
+    size: str
+    isa: Isa
+    """What was counted by line: SASS where that was executed, else PTX."""
+    profile: str | None
+    """The run that stalls are from."""
+    profile_is_of_this_build: bool | None
+    refused: Verdict | None
+    by: str | UnsetType = UNSET
+    """The figure; absent where there are no lines."""
+    roles: tuple[CostedRole, ...] = ()
+    lines: tuple[CostedLine, ...] = ()
+
+
+def costed(lines: Lines, by: str | None, top: int, role: str | None, sass: bool) -> CostedVariant:
+    """All figures of each line, of the kind that they are.
+
+    by, role: as of ranking.rank(); top: how many lines, 0 for all; sass: with their instructions.
+    """
+    result = CostedVariant(
+        variant=lines.label,
+        size=lines.size,
+        isa=lines.isa,
+        profile=lines.profile.run if lines.profile else None,
+        profile_is_of_this_build=lines.by_offset if lines.profile else None,
+        refused=lines.arm.refused,
+    )
+    if not lines.pieces:
+        return result
+    figure, ranked = rank(lines, by, role)
+    warps = {item.name: item.warps for item in lines.roles}
+    return msgspec.structs.replace(
+        result,
+        by=figure.name,
+        roles=tuple(
+            CostedRole(
+                role=name,
+                warps=tuple(members(warps.get(name, 0))),
+                figures=_figures(costs),
+                emulated=costs.emulated,
+                profiled=costs.profiled,
+            )
+            for name, _, costs in role_costs(lines)
+        ),
+        lines=tuple(_line(lines, piece, sass) for piece in ranked[: top or None]),
+    )
+
+
+def _line(lines: Lines, piece: Piece, sass: bool) -> CostedLine:
+    return CostedLine(
+        file=piece.file,
+        line=piece.line,
+        text=lines.text(piece),
+        widths=tuple(widths.of_line(lines.arm.emulated, piece.file, piece.line)),
+        roles=piece.roles,
+        figures=_figures(piece.costs),
+        emulated=piece.costs.emulated,
+        profiled=piece.costs.profiled,
+        instructions=piece.instructions if sass else UNSET,
+    )
+
+
+def _figures(costs: Costs) -> dict[str, float]:
+    return {name: figure.read(costs) for name, figure in FIGURES.items()}
