@@ -33,6 +33,7 @@ from kernelexp.services.tasks.assessment import (
     TaskEffect,
 )
 from kernelexp.services.tasks.failing import TaskFailed
+from kernelexp.services.tasks.formats.compare import Errors
 from kernelexp.services.tasks.problem_process import ROUNDS
 from kernelexp.services.tasks.task import Task
 from kernelexp.services.tasks.timing import timed
@@ -106,7 +107,7 @@ class _Run:
         self._work = Workplace(task, tools, root, place, wanted.device, wanted.limit_s)
         self._stages: list[AssessmentStage] = []
         self._cases: tuple[CaseAnswer, ...] = ()
-        self._errors: dict[str, Any] = {}
+        self._errors: Errors | None = None
         self._kernels: tuple[ExecutedKernel, ...] = ()
         self._times: tuple[CaseTime, ...] = ()
         self._effect: TaskEffect | None = None
@@ -169,24 +170,15 @@ class _Run:
     def _build(self) -> None:
         """Inputs by the problem's process; then the solution is imported, which compiles it."""
         work = self._work
-        fault = work.problem("make", work.given).get("fault")
-        if fault:
+        if fault := work.problem("make", work.given).fault:
             smaller = any(case.reduced for case in self._task.cases)
             hint = " Its sizes were reduced: --largest 0 keeps them." if smaller else ""
             raise EnvironmentFault(f"{self._task.name}: {fault}{hint}")
         if not _compiles(self._task):
             return
         failing.raise_if_killed(work.solution("build", Schedule()))
-        result = self._work.report()
-        if result.get("error") == "build":
-            raise TaskFailed(
-                Status.BUILD_FAILED,
-                "compile",
-                str(result["sentence"])[:2000],
-                tuple(failing.compiler_lines(str(result["sentence"]))),
-            )
-        if "error" in result:
-            raise failing.raised(result)
+        if (report := work.report()).error:
+            raise failing.raised(report)
 
     def _known(self) -> None:
         libraries = sorted((self._work.answers / "built").glob("*/*.so"))
@@ -222,26 +214,25 @@ class _Run:
 
     def _judge(self, executed: Executed) -> None:
         failing.raise_if_killed(executed)
-        result = self._work.report()
-        if "error" in result:
-            raise failing.raised(result)
+        if (report := self._work.report()).error:
+            raise failing.raised(report)
         judged = self._work.problem("judge", self._work.answers)
-        if "fault" in judged:
-            raise TaskFailed(Status.INCORRECT, "check_failed", str(judged["fault"]))
-        self._errors = judged["errors"] or {}
-        pairs = list(zip(self._task.cases, judged["cases"], strict=True))
+        if judged.fault:
+            raise TaskFailed(Status.INCORRECT, "check_failed", judged.fault)
+        self._errors = judged.errors
+        pairs = list(zip(self._task.cases, judged.cases, strict=True))
         self._cases = tuple(
             CaseAnswer(
                 name=case.name,
                 weight=case.weight,
-                right=not answer["sentence"],
-                sentence=answer["sentence"],
+                right=not answer.sentence,
+                sentence=answer.sentence,
                 reduced=case.reduced,
             )
             for case, answer in pairs
         )
         for case, answer in pairs:
-            if answer["sentence"]:
+            if answer.sentence:
                 raise failing.wrong(case.name, bool(case.reduced), answer)
 
     def _schedules(self) -> None:
@@ -346,8 +337,8 @@ class _Run:
             cases=self._cases,
             feedback=feedback,
             kernels=self._kernels,
-            largest_absolute_error=self._errors.get("absolute"),
-            largest_relative_error=self._errors.get("relative"),
+            largest_absolute_error=self._errors.absolute if self._errors else None,
+            largest_relative_error=self._errors.relative if self._errors else None,
             device=self._wanted.gpu.name if self._times and self._wanted.gpu else "",
             times=self._times,
             effect=self._effect,

@@ -6,11 +6,12 @@ import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from kernelexp.model.arm import Status
 from kernelexp.services.execution import Executed
 from kernelexp.services.tasks.assessment import SHOWN, Feedback
+from kernelexp.services.tasks.problem_process import JudgedCase
+from kernelexp.services.tasks.task import SolutionReport
 
 OUR_CALL = re.compile(r" of callproc\.c:\d+")
 """Where an array was allocated for the solution: by ctypes, which says nothing to its author."""
@@ -61,19 +62,21 @@ def raise_if_killed(executed: Executed) -> None:
         raise TaskFailed(Status.CRASHED, "signal", f"the solution was ended by {name}.")
 
 
-def wrong(name: str, reduced: bool, answer: dict[str, Any]) -> TaskFailed:
+def wrong(name: str, reduced: bool, answer: JudgedCase) -> TaskFailed:
     later = "the first call is right, and a later one with other inputs is not: "
     where = f"{name}: " if not reduced else f"{name} (smaller than the problem's own sizes): "
-    words = f"{where}{later if answer['only_later'] else ''}{answer['sentence']}"
-    reason = "stale" if answer["only_later"] else "wrong_result"
+    words = f"{where}{later if answer.only_later else ''}{answer.sentence}"
+    reason = "stale" if answer.only_later else "wrong_result"
     return TaskFailed(Status.INCORRECT, reason, words, (Feedback(name=reason, sentence=words),))
 
 
-def raised(report: dict[str, Any]) -> TaskFailed:
-    sentence = str(report.get("sentence", ""))[:2000]
-    try:
-        file, line = str(report["lines"][-1][0]), int(report["lines"][-1][1])
-    except (LookupError, TypeError, ValueError):  # a solution may have said it in our place
+def raised(report: SolutionReport) -> TaskFailed:
+    sentence = report.sentence[:2000]
+    if report.error == "build":
+        spots = tuple(compiler_lines(report.sentence))
+        return TaskFailed(Status.BUILD_FAILED, "compile", sentence, spots)
+    if not report.lines:
         return TaskFailed(Status.CRASHED, "raised", sentence)
+    file, line = report.lines[-1]
     spot = Feedback(name="raised", sentence=sentence, file=file, line=line)
     return TaskFailed(Status.CRASHED, "raised", f"{file}:{line}: {sentence}", (spot,))

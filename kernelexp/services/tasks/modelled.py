@@ -59,9 +59,8 @@ def slower(call: ModelledCall, than_us: float) -> tuple[float, float]:
 
 
 def _launches(work: Workplace) -> Sequence[CapturedLaunch]:
-    fault = work.problem("draw", work.given).get("fault")
-    if fault:
-        raise EnvironmentFault(str(fault))
+    if fault := work.problem("draw", work.given).fault:
+        raise EnvironmentFault(fault)
     launches = work.launches(MOST + 1)
     if len(launches) > MOST:
         raise EnvironmentFault(f"a call makes more than {MOST} launches.")

@@ -12,12 +12,31 @@ import msgspec
 
 from kernelexp.model.errors import KernelexpError
 from kernelexp.services.tasks import formats, wire, without_gpu
+from kernelexp.services.tasks.formats.compare import Errors
 from kernelexp.services.tasks.task import Task
 from kernelexp.system.disk import decode
 
 ROUNDS = 2
 """Calls with each set of sizes: other contents, at the same addresses."""
 PRELOAD = ("torch",)
+
+
+class JudgedCase(msgspec.Struct, frozen=True, kw_only=True):
+    """The answers to one set of sizes."""
+
+    sentence: str
+    """What is wrong; empty: nothing."""
+    only_later: bool
+    """Whether the first call is right, and a later one is not."""
+
+
+class ProblemReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a stage."""
+
+    fault: str = ""
+    """Why there is no result, in a sentence."""
+    cases: tuple[JudgedCase, ...] = ()
+    errors: Errors | None = None
 
 
 def main() -> None:
@@ -27,19 +46,19 @@ def main() -> None:
     own, other = map(Path, folders)
     task = decode((own / "task.json").read_bytes(), Task)
     os.chdir(own)
-    result: dict[str, Any]
     try:
         without_gpu.install()
         result = {"make": _make, "draw": _draw, "judge": _judge}[stage](task, own, other)
     except KernelexpError as error:
-        result = {"fault": str(error)}
+        result = ProblemReport(fault=str(error))
     except Exception as error:
-        result = {"fault": f"the problem fails: {type(error).__name__}: {error}"}
-    (own / f"{stage}.json").write_text(json.dumps(result))
+        result = ProblemReport(fault=f"the problem fails: {type(error).__name__}: {error}")
+    # Not JSON, which has no infinite error.
+    (own / f"{stage}.msgpack").write_bytes(msgspec.msgpack.encode(result))
     os._exit(0)
 
 
-def _make(task: Task, own: Path, given: Path) -> dict[str, Any]:
+def _make(task: Task, own: Path, given: Path) -> ProblemReport:
     seeds = json.loads((own / "seeds.json").read_text())
     problem = formats.named(task.format).open_problem(task, own)
     wire.write(given / "prepared", problem.preparation())
@@ -50,34 +69,29 @@ def _make(task: Task, own: Path, given: Path) -> dict[str, Any]:
             wire.write(given / name, arguments)
             wire.write(own / f"{name}-arguments", arguments)
             wire.write(own / f"{name}-expected", problem.expected(case, arguments))
-    return {}
+    return ProblemReport()
 
 
-def _draw(task: Task, own: Path, given: Path) -> dict[str, Any]:
+def _draw(task: Task, own: Path, given: Path) -> ProblemReport:
     """Inputs of one call at the last sizes that are timed."""
     case = (task.timed or task.cases)[-1]
     seed = json.loads((own / "seeds.json").read_text())[0]
     problem = formats.named(task.format).open_problem(task, own)
     wire.write(given / "prepared", problem.preparation())
     wire.write(given / "0-0", problem.arguments(case, seed))
-    return {}
+    return ProblemReport()
 
 
-def _judge(task: Task, own: Path, answers: Path) -> dict[str, Any]:
+def _judge(task: Task, own: Path, answers: Path) -> ProblemReport:
     problem = formats.named(task.format).open_problem(task, own)
     cases = []
     for index, case in enumerate(task.cases):
         sentences = [
             _of_round(problem, case, own, answers, f"{index}-{turn}") for turn in range(ROUNDS)
         ]
-        cases.append(
-            {
-                "sentence": next(filter(None, sentences), ""),
-                "only_later": not sentences[0] and any(sentences),
-            }
-        )
-    errors = msgspec.to_builtins(getattr(problem, "errors", None))
-    return {"cases": cases, "errors": errors}
+        sentence, only_later = next(filter(None, sentences), ""), not sentences[0]
+        cases.append(JudgedCase(sentence=sentence, only_later=only_later and bool(sentence)))
+    return ProblemReport(cases=tuple(cases), errors=getattr(problem, "errors", None))
 
 
 def _of_round(problem: Any, case: Any, own: Path, answers: Path, name: str) -> str:

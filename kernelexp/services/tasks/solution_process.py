@@ -3,16 +3,17 @@ verdict. What it says of itself explains failures, and is believed nowhere else.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import traceback
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from kernelexp.model.errors import BuildError, KernelexpError
 from kernelexp.services.tasks import extensions, formats, wire, without_gpu
-from kernelexp.services.tasks.task import Call, Task
+from kernelexp.services.tasks.task import Call, SolutionReport, Task
 from kernelexp.system.disk import decode
 
 ROUNDS = 2
@@ -24,28 +25,27 @@ def main() -> None:
     stage, given, answers = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     task = decode((given / "task.json").read_bytes(), Task)
     os.chdir(given)
-    result: dict[str, Any]
     try:
         if stage == "build" and task.solution.language == "cuda":
             extensions.compile_shared(given / task.solution.main)
-            return _tell(answers, {"built": True})
+            return _tell(answers, SolutionReport())
         _prepare(Path(sys.argv[4]))
         call = formats.named(task.format).open_solution(task, given, wire.read(given / "prepared"))
-        result = {"built": True}
         if stage == "run":
             _answer(call, len(task.cases), given, answers)
         elif stage == "launch":
             call(dict(wire.read(given / "0-0")))
             extensions.runtime().cudaDeviceSynchronize()
+        report = SolutionReport()
     except BaseException as error:
-        result = explained(error)
-    _tell(answers, result)
+        report = explained(error)
+    _tell(answers, report)
 
 
-def _tell(answers: Path, report: dict[str, Any]) -> None:
+def _tell(answers: Path, report: SolutionReport) -> None:
     """The last thing that it does: no destructor of the solution's runs behind it."""
-    (answers / REPORT).write_text(json.dumps(report))
-    os._exit(0 if "error" not in report else 1)
+    (answers / REPORT).write_bytes(msgspec.json.encode(report))
+    os._exit(1 if report.error else 0)
 
 
 def _prepare(allocator: Path) -> None:
@@ -86,16 +86,16 @@ def refreshed(old: Any, new: Any) -> Any:
     return new
 
 
-def explained(error: BaseException) -> dict[str, Any]:
+def explained(error: BaseException) -> SolutionReport:
     if isinstance(error, BuildError):
-        return {"error": "build", "sentence": str(error), "lines": []}
+        return SolutionReport(error="build", sentence=str(error))
     sentence = (
         str(error) if isinstance(error, KernelexpError) else f"{type(error).__name__}: {error}"
     )
     frames = traceback.extract_tb(error.__traceback__)
     here = os.getcwd()
-    lines = [[Path(f.filename).name, f.lineno] for f in frames if f.filename.startswith(here)]
-    return {"error": "raised", "sentence": sentence, "lines": lines[-3:]}
+    lines = [(Path(f.filename).name, f.lineno or 0) for f in frames if f.filename.startswith(here)]
+    return SolutionReport(error="raised", sentence=sentence, lines=tuple(lines[-3:]))
 
 
 if __name__ == "__main__":

@@ -55,6 +55,16 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Of what the problem has, in sentences."""
 
 
+class SolutionReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a solution's process says of its end: it explains a failure, and is believed nowhere
+    else."""
+
+    error: Literal["", "build", "raised"] = ""
+    sentence: str = ""
+    lines: tuple[tuple[str, int], ...] = ()
+    """Files of the solution and their lines, the innermost last."""
+
+
 class TaskProblem(Protocol):
     """A problem that was opened, in the process that keeps its reference."""
 

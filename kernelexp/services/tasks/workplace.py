@@ -25,8 +25,10 @@ from kernelexp.services.execution import ExecRequest, Executed
 from kernelexp.services.tasks import extensions, jail
 from kernelexp.services.tasks.assessment import Confinement
 from kernelexp.services.tasks.extensions import HEADERS
-from kernelexp.services.tasks.problem_process import ROUNDS
-from kernelexp.services.tasks.task import Task
+from kernelexp.services.tasks.problem_process import ROUNDS, ProblemReport
+from kernelexp.services.tasks.solution_process import REPORT
+from kernelexp.services.tasks.task import SolutionReport, Task
+from kernelexp.system.disk import decode
 from kernelexp.system.process import forkserver, processes
 from kernelexp.system.toolchain import Toolchain
 from warpsim.runtime.capturing import CapturedLaunch
@@ -110,18 +112,17 @@ class Workplace:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
 
-    def problem(self, stage: str, other: Path) -> dict[str, Any]:
+    def problem(self, stage: str, other: Path) -> ProblemReport:
         done = processes.run_forked(
             "kernelexp.services.tasks.problem_process",
             stdin=json.dumps([stage, str(self.own), str(other)]),
             timeout_s=self._limit_s,
         )
-        result = self.own / f"{stage}.json"
+        result = self.own / f"{stage}.msgpack"
         if done.returncode != 0 or not result.is_file():
             last = done.stderr.strip().splitlines()[-1:] or ["it was killed"]
             raise EnvironmentFault(f"{self._task.name}: its reference can't be run: {last[0]}.")
-        data: dict[str, Any] = json.loads(result.read_text())
-        return data
+        return msgspec.msgpack.decode(result.read_bytes(), type=ProblemReport)
 
     def solution(self, stage: str, schedule: Schedule) -> Executed:
         """Runs it with new answers."""
@@ -131,9 +132,8 @@ class Workplace:
     def launches(self, most: int) -> Sequence[CapturedLaunch]:
         """Returns the launches of a call, none of it executed; EnvironmentFault where it raises."""
         _, launches = execution.launches(self._request("launch"), most, self._tools, self._root)
-        report = self.report()
-        if "error" in report:
-            raise EnvironmentFault(str(report["sentence"]))
+        if (report := self.report()).error:
+            raise EnvironmentFault(report.sentence)
         return launches
 
     def _request(self, stage: str) -> ExecRequest:
@@ -210,14 +210,13 @@ class Workplace:
         """The compiler's folder."""
         return Path(self._tools.nvcc).resolve().parent.parent
 
-    def report(self) -> dict[str, Any]:
-        """Returns the report of the solution's process on its end; empty where that makes no
-        sense."""
+    def report(self) -> SolutionReport:
+        """Returns the report of the solution's process on its end; its last words where it left
+        none, or none that makes sense."""
         try:
-            data = json.loads((self.answers / "told.json").read_text())
-        except (OSError, ValueError):
+            return decode((self.answers / REPORT).read_bytes(), SolutionReport)
+        except (OSError, msgspec.DecodeError):
             errors = self.answers / "errors"
             words = errors.read_text(errors="replace").strip() if errors.is_file() else ""
             last = words.splitlines()[-1][:300] if words else "its process ended without a word"
-            return {"error": "raised", "sentence": last, "lines": []}
-        return data if isinstance(data, dict) else {}
+            return SolutionReport(error="raised", sentence=last)

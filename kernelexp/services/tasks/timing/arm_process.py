@@ -99,7 +99,7 @@ def main() -> None:
     except EOFError:
         pass
     except BaseException as error:
-        send(link, "failed", json.dumps(explained(error)))
+        send(link, "failed", msgspec.json.encode(explained(error)).decode())
     os._exit(0)
 
 

@@ -15,6 +15,7 @@ from kernelexp.model.arm import Status
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.services.tasks import failing
 from kernelexp.services.tasks.failing import TaskFailed
+from kernelexp.services.tasks.task import SolutionReport
 from kernelexp.services.tasks.timing import linked
 from kernelexp.services.tasks.timing.arm_process import ArmOrder
 from kernelexp.services.tasks.timing.bank_process import (
@@ -153,12 +154,13 @@ class TimedArmProcess:
             self._link.send(words)
             self._hear(spin=True)
         self._link.send(held[-1])
-        told_digests = self._hear(spin=True)
+        line = self._hear(spin=True)
         done = time.perf_counter()
-        reported = told_digests.split()
+        reported = line.split()
         self._link.send(json.dumps(list(keep)))
         kept, samples = self._convert(self._hear(), tuple[KeptAnswers | None, tuple[str, ...]])
-        digests = tuple(int(w) if w.lstrip("-").isdigit() else 0 for w in reported[: len(sets)])
+        reported = reported[: len(sets)]
+        digests = tuple(int(word) if word.lstrip("-").isdigit() else 0 for word in reported)
         return SolutionTurn(
             ready_s=ready - begun,
             call_s=done - ready,
@@ -196,15 +198,12 @@ class TimedArmProcess:
 
     def _raised(self, encoded: str) -> Exception:
         try:
-            content = decode(encoded, dict[str, Any])
+            report = decode(encoded, SolutionReport)
         except msgspec.DecodeError:
-            content = {}
+            report = SolutionReport(error="raised")
         if self.name != SOLUTION:
-            return EnvironmentFault(f"the {self.name} can't be timed: {content.get('sentence')}")
-        if content.get("error") == "build":
-            words = str(content.get("sentence"))[:2000]
-            return TaskFailed(Status.BUILD_FAILED, "compile", words)
-        return failing.raised(content)
+            return EnvironmentFault(f"the {self.name} can't be timed: {report.sentence}")
+        return failing.raised(report)
 
 
 def _last(error: Exception) -> str:
