@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
 from kernelexp.model.arm import PublishedResult, Status, Verdict
+from kernelexp.services.handlog.sections import Role
 
 MARGIN = 0.01
 # At most 15 digits, a float's: a cell of 400 is not a figure but a mistake, and would be infinite.
@@ -18,6 +20,7 @@ _RATE = re.compile(r"(?<![^\W_])([mgtp])flop", re.IGNORECASE)
 _PER_TERA = {"m": 1e-6, "g": 1e-3, "t": 1.0, "p": 1e3}
 _REGISTERS = re.compile(r"(?<!\d)(\d{1,6})\s*reg(?:ister)?s?\b")
 _CELL = re.compile(rf"^(~|≈)?\s*{_NUMBER}(?:\s*(?:-|\u2013)\s*{_NUMBER})?\s*([a-zμµ]*)")
+_UNIT = re.compile(r"(?<![^\W_])(ms|[uμµ]s|ns|s)(?![^\W_])", re.IGNORECASE)
 NOTHING = PublishedResult()
 
 
@@ -35,13 +38,19 @@ def parse(text: str) -> PublishedResult:
 
 
 def of_row(
-    time: tuple[str, str] | None, rate: tuple[str, str] | None, registers: str | None
+    header: Sequence[str], row: Sequence[str], columns: Mapping[Role, int]
 ) -> PublishedResult:
-    """The figures of a row: its time with the unit of the column, its rate with the heading of the
-    column, its registers; None where there is no such column."""
-    ms, upper, about = cell(*time) if time else (None, None, False)
-    tflops, other = rate_cell(*rate) if rate else (None, False)
-    used = cell(registers, "")[0] if registers is not None else None
+    """The figures of a row by its columns `time`, `tflops` and `registers`, as far as there are
+    such; units are those of cells, else of headings, else ms and TFLOPS."""
+
+    def of(role: Role) -> tuple[str, str]:
+        return (row[columns[role]], header[columns[role]]) if role in columns else ("", "")
+
+    time, rate, registers = of("time"), of("tflops"), of("registers")
+    unit = time_unit(time[1])
+    ms, upper, about = cell(time[0], unit or "ms")
+    tflops, other = rate_cell(*rate)
+    used, _, _ = cell(registers[0], "")
     return PublishedResult(
         time_ms=ms,
         time_ms_to=upper,
@@ -49,6 +58,12 @@ def of_row(
         registers=int(used) if used is not None else None,
         approximate=about or other,
     )
+
+
+def time_unit(heading: str) -> str:
+    """The unit of a heading such as `time (us)` or `time_us`; empty where it has none."""
+    match = _UNIT.search(heading)
+    return match[1].lower() if match else ""
 
 
 def cell(text: str, unit: str) -> tuple[float | None, float | None, bool]:

@@ -11,7 +11,7 @@ from kernelexp.model.arm import PublishedResult, Status, Verdict
 from kernelexp.model.spelling import is_name
 from kernelexp.services.handlog import figures
 from kernelexp.services.handlog.figures import NOTHING
-from kernelexp.services.handlog.sections import LabelledText, LogSection, LogTable
+from kernelexp.services.handlog.sections import LabelledText, LogSection, LogTable, Role
 
 BEFORE = "before"
 """The state of the kernel before the first step."""
@@ -95,10 +95,20 @@ def _is_history(table: LogTable) -> bool:
 
 
 def _timed(table: LogTable) -> bool:
-    return _column(table, "time", *_RATES) is not None
+    return not {"time", "tflops"}.isdisjoint(_figure_columns(table))
 
 
-_RATES = ("tflop", "gflop", "mflop", "pflop")
+def _figure_columns(table: LogTable) -> dict[Role, int]:
+    """The columns that have figures, by what these are."""
+    columns = {role: _column(table, *words) for role, words in _BEGINNINGS.items()}
+    return {role: place for role, place in columns.items() if place is not None}
+
+
+_BEGINNINGS: dict[Role, tuple[str, ...]] = {
+    "time": ("time",),
+    "tflops": ("tflop", "gflop", "mflop", "pflop"),
+    "registers": ("reg",),
+}
 
 
 def _column(table: LogTable, *words: str) -> int | None:
@@ -111,7 +121,7 @@ def _history(table: LogTable, section: LogSection, doubts: list[str]) -> Iterato
     before = LoggedVariant(state=BEFORE, figures=NOTHING)
     change, notes = _column(table, "change", "title", "optimi", "descr"), _column(table, "note")
     for row in table.rows:
-        result, name = _row_figures(table, row), row[0].strip("` ")
+        result, name = figures.of_row(table.header, row, _figure_columns(table)), row[0].strip("` ")
         if not is_name(name):
             doubts.append(f"line {section.line}: a step {name!r} has no name that can be an id.")
             continue
@@ -132,22 +142,12 @@ def _history(table: LogTable, section: LogSection, doubts: list[str]) -> Iterato
 def _notes(table: LogTable, row: Sequence[str], notes: int | None) -> str:
     """The row's cells of no column that is known, by their headings."""
     known = {0, _column(table, "change", "title", "optimi", "descr"), notes}
-    known |= {_column(table, "time"), _column(table, *_RATES), _column(table, "reg")}
+    known |= {*_figure_columns(table).values()}
     parts = [row[notes]] if notes is not None and row[notes] else []
     for place, cell in enumerate(row):
         if place not in known and cell and cell not in "\u2014\u2013-":
             parts.append(f"{table.header[place]}: {cell}")
     return "; ".join(parts)
-
-
-def _row_figures(table: LogTable, row: Sequence[str]) -> PublishedResult:
-    time, rate, used = _column(table, "time"), _column(table, *_RATES), _column(table, "reg")
-    unit = re.search(r"\(([^)]*)\)", table.header[time]) if time is not None else None
-    return figures.of_row(
-        None if time is None else (row[time], unit[1] if unit else "ms"),
-        None if rate is None else (row[rate], table.header[rate]),
-        None if used is None else row[used],
-    )
 
 
 def _variants(
@@ -161,14 +161,14 @@ def _variants(
     rows = [
         (row, row_figures)
         for row in table.rows
-        if (row_figures := _row_figures(table, row)) != NOTHING
+        if (row_figures := figures.of_row(table.header, row, _figure_columns(table))) != NOTHING
     ]
     if len(rows) < 2:
         return None
     doubts += (
         f"line {section.line}: a row has no figure: {' | '.join(row)}"
         for row in table.rows
-        if _row_figures(table, row) == NOTHING
+        if figures.of_row(table.header, row, _figure_columns(table)) == NOTHING
     )
     number = 1 + sum(
         experiment.id.startswith("T") and experiment.id[1:].isdigit() for experiment in experiments

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Literal, TypeAlias
 
 import msgspec
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+Role: TypeAlias = Literal["id", "title", "time", "tflops", "registers", "verdict", "date", "commit"]
+"""What a column of a table has."""
 
 
 class LogTable(msgspec.Struct, frozen=True, kw_only=True):

@@ -48,7 +48,7 @@ class ImportedLog(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(
-    path: Path, columns: Mapping[tables.Role, str] = {}, ask: tables.Asking | None = None
+    path: Path, columns: Mapping[sections.Role, str] = {}, ask: tables.Asking | None = None
 ) -> tuple[str, Log, LogSubject]:
     """The text of a log, what it says, and of what; UsageError where it has nothing.
 
@@ -103,7 +103,7 @@ def write(
     kernel: str,
     arch: str,
     source: str,
-    columns: Mapping[tables.Role, str] = {},
+    columns: Mapping[sections.Role, str] = {},
     ask: tables.Asking | None = None,
 ) -> ImportedLog:
     """Writes the kernel, whose one axis has a value for each state that the log tells of, its

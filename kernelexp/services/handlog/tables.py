@@ -7,17 +7,16 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias, get_args
+from typing import TypeAlias, get_args
 
-from kernelexp.model.arm import PublishedResult, Status, Verdict
+from kernelexp.model.arm import Status, Verdict
 from kernelexp.model.errors import UsageError, join, suggest
 from kernelexp.model.spelling import is_name
 from kernelexp.services.handlog import figures
 from kernelexp.services.handlog.figures import NOTHING
 from kernelexp.services.handlog.reading import BEFORE, LoggedVariant, Read
-from kernelexp.services.handlog.sections import LogSection, LogTable
+from kernelexp.services.handlog.sections import LogSection, LogTable, Role
 
-Role: TypeAlias = Literal["id", "title", "time", "tflops", "registers", "verdict", "date", "commit"]
 ROLES: tuple[Role, ...] = get_args(Role)
 Asking: TypeAlias = Callable[[Role, Sequence[str]], str | None]
 """Which of the columns has this role; None: none has."""
@@ -31,8 +30,6 @@ _HEADINGS: dict[Role, str] = {
     "date": r"date|day|when",
     "commit": r"commit|hash|revision|sha",
 }
-_UNIT = re.compile(r"(?<![^\W_])(ms|[uμµ]s|ns|s)(?![^\W_])", re.IGNORECASE)
-"""Of a heading such as `time (us)` or `time_us`."""
 _DROPPED = re.compile(
     r"\b(reject|revert|slower|worse|regress|drop|discard|abandon|fail|no\b|neutral|wrong)|[❌✗✘👎]",
     re.I,
@@ -125,7 +122,7 @@ def _without_unit(
                 f"{again}"
             )
     place = columns.get("time")
-    if place is None or _UNIT.search(heading := table.header[place]):
+    if place is None or figures.time_unit(heading := table.header[place]):
         return doubts
     if any(figures.has_unit(row[place]) for row in table.rows):
         return doubts
@@ -162,7 +159,7 @@ def _rows(
     taken: set[str] = set()
     for number, row in enumerate(table.rows, 1):
         cells = {role: row[place] for role, place in columns.items()}
-        result = _figures(table, cells, columns)
+        result = figures.of_row(table.header, row, columns)
         if result == NOTHING:
             doubts.append(
                 f"row {number} of the table below line {line} has no figure: {' | '.join(row)}"
@@ -214,18 +211,6 @@ def _name(text: str, number: int, taken: set[str]) -> str:
     plain = re.sub(r"\W+", "_", text.strip("`# "), flags=re.ASCII).strip("_")
     name = f"row{plain}" if plain[:1].isdigit() else plain or f"row{number}"
     return name if is_name(name) and name not in taken else f"{name or 'row'}_{number}"
-
-
-def _figures(
-    table: LogTable, cells: Mapping[Role, str], columns: Mapping[Role, int]
-) -> PublishedResult:
-    heads = {role: table.header[place] for role, place in columns.items()}
-    unit = _UNIT.search(heads.get("time", ""))
-    return figures.of_row(
-        (cells["time"], unit[1].lower() if unit else "ms") if "time" in cells else None,
-        (cells["tflops"], heads["tflops"]) if "tflops" in cells else None,
-        cells.get("registers"),
-    )
 
 
 def _others(table: LogTable, row: Sequence[str], columns: Mapping[Role, int]) -> Iterator[str]:

@@ -85,6 +85,12 @@ def test_a_history_compares_each_step_with_the_one_before() -> None:
     ]
 
 
+@pytest.mark.parametrize("heading", ["time (us)", "time [us]", "time_us", "time (us, median)"])
+def test_a_history_s_times_have_the_unit_of_their_heading(heading: str) -> None:
+    (step,) = read(f"| commit | {heading} |\n|---|---|\n| abc1234 | 1500 |\n").steps
+    assert step.candidates[0].figures.time_ms == 1.5
+
+
 def test_an_experiment_has_its_labelled_texts() -> None:
     result = one(
         "**Date:** 2026-01-02\n**Baseline:** 1.00 ms\n**Result:** 1.20 ms, 40 regs\n"
