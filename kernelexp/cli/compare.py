@@ -132,7 +132,8 @@ def _audit(loaded: Project, audit: Audit) -> Iterator[Block]:
 def _records(before: str, after: str | None, start: Path, json: bool, markdown: bool) -> None:
     """Two runs side by side."""
     from kernelexp.logs import records
-    from kernelexp.report.compared import comparison
+    from kernelexp.report.compared import differences
+    from kernelexp.services import record_differences
 
     if after is None:
         raise UsageError("--records compares two runs: name both.")
@@ -140,8 +141,8 @@ def _records(before: str, after: str | None, start: Path, json: bool, markdown: 
     one, other = (
         records.read_file(records.find(loaded.root, loaded.id_of(text))) for text in (before, after)
     )
-    compared = comparison.compare(loaded.root, one, other)
-    output("diff", compared.differing, comparison.render(compared), json, markdown)
+    compared = record_differences.compare(loaded.root, one, other)
+    output("diff", compared.differing, differences.of_records(compared), json, markdown)
 
 
 def _compare(

@@ -110,6 +110,7 @@ def _show(project: Project, done: Done, before: KernelLog, json: bool) -> None:
     from kernelexp.logs import decisions
     from kernelexp.report.log import decisions as report
     from kernelexp.report.log import logbook, pending
+    from kernelexp.services import deciding
 
     common.refresh_log(common.load(project.root, sources=False))
     decided, unreadable = decisions.read_all(project.root)
@@ -118,7 +119,7 @@ def _show(project: Project, done: Done, before: KernelLog, json: bool) -> None:
     best = decisions.best(decided, last.kernel, last.arch)
     after = _log(project, last.experiment)
     accepted = last.word == "accepted"
-    values = report.Made(
+    values = deciding.Made(
         decisions=done.decisions,
         best=best,
         stood=done.stood,

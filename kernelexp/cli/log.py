@@ -59,7 +59,7 @@ def log(
     elif json:
         print_json("log", [one.logged() for one in logs])
     elif csv:
-        print_text(export.to_csv([one.logged() for one in logs]))
+        print_text(export.log([one.logged() for one in logs]))
     elif sys.stdout.isatty():
         print_document(logbook.tables(logs))
     else:

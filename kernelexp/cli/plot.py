@@ -173,7 +173,7 @@ def _sweep(project: Project, name: str, by: str) -> Iterable[Chart]:
     from kernelexp.judge import sweeps
     from kernelexp.logs import records
     from kernelexp.model.spelling import SWEEP, is_sweep
-    from kernelexp.report.charts import heat
+    from kernelexp.report.runs import sweep_map
     from kernelexp.services.run import sweep
 
     if name.removeprefix(SWEEP).partition("@")[0] in project.kernels:
@@ -183,7 +183,7 @@ def _sweep(project: Project, name: str, by: str) -> Iterable[Chart]:
     if not is_sweep(record.experiment):
         raise UsageError(f"{record.run} is a run of {record.experiment}, not a sweep.")
     axes = sweep.parse_map(sweeps.swept_axes(record), by) if by else None
-    charts = list(heat.maps(record, axes))
+    charts = list(sweep_map.charts(record, axes))
     if not charts:
         raise UsageError(f"the sweep {record.run} has no map: it takes two swept axes and a build.")
     return charts
@@ -191,10 +191,10 @@ def _sweep(project: Project, name: str, by: str) -> Iterable[Chart]:
 
 def _run(project: Project, name: str) -> Iterable[Chart]:
     from kernelexp.logs import records
-    from kernelexp.report.charts import pairs, sizes
+    from kernelexp.report.charts import changes
 
     record = records.read_file(records.find(project.root, project.id_of(name), measured=True))
-    charts = [*sizes.plots(record), *pairs.plots(record)]
+    charts = [*changes.of_sizes(record), *changes.of_pairs(record)]
     if not charts:
         raise UsageError(f"the run {record.run} timed no pairs: name a measured one.")
     return charts
@@ -202,7 +202,7 @@ def _run(project: Project, name: str) -> Iterable[Chart]:
 
 def _stalls(project: Project, names: list[str]) -> Iterable[Chart]:
     from kernelexp.dossier import subjects
-    from kernelexp.report.charts import stalls
+    from kernelexp.report.charts import ncu
 
     if not names:
         known = join(_known(ChartKind.STALLS, project)) or "none yet"
@@ -213,13 +213,13 @@ def _stalls(project: Project, names: list[str]) -> Iterable[Chart]:
         if one.arm.profiled is None:
             raise UsageError(common.unprofiled(one.label, one.arm, project))
         profiled.append((one.label, one.arm.profiled))
-    return [stalls.bars(profiled)]
+    return [ncu.stalls(profiled)]
 
 
 def _roofline(project: Project, names: list[str], dtype: str) -> Iterable[Chart]:
     from kernelexp.logs import profiles, records
     from kernelexp.model.spelling import spell_point
-    from kernelexp.report.charts import roofline
+    from kernelexp.report.charts import ncu
 
     def measured(arm: Arm) -> Arm | None:
         device = arm.profiled.device if arm.profiled else ""
@@ -232,7 +232,7 @@ def _roofline(project: Project, names: list[str], dtype: str) -> Iterable[Chart]
     own = [
         (spell_point(one.arm.axes), one) for one in kept if (one.arm.kernel, one.arm.arch) in chosen
     ]
-    charts, reasons = roofline.plots(own, measured, dtype)
+    charts, reasons = ncu.rooflines(own, measured, dtype)
     if not charts:
         why = "; ".join(reasons) or "there is no profile; kernelexp profile takes one"
         raise UsageError(f"no variant can be placed on a roofline: {why}.")

@@ -136,8 +136,7 @@ def sweep(
     from kernelexp.project import editing
     from kernelexp.report.runs import dispatch as table
     from kernelexp.report.runs import sweep as report
-    from kernelexp.report.runs import swept
-    from kernelexp.report.runs import tuning as searches
+    from kernelexp.report.runs import sweep_parts
     from kernelexp.services.run import sweep as service
     from kernelexp.services.run import tune
     from kernelexp.services.run.runs import RunSettings
@@ -168,15 +167,15 @@ def sweep(
         grid = service.plan(loaded, words[0], words[1:], baseline or ())
     mapped = service.parse_map(list(grid.swept), by) if by else None
     if dry_run and tuning:
-        planned = searches.planned(grid, trials, tuning.strategy.value)
-        output("sweep-plan", swept.PlannedSweep(sweep=grid), planned, json)
+        planned = sweep_parts.planned(grid, trials, tuning.strategy.value)
+        output("sweep-plan", service.PlannedSweep(sweep=grid), planned, json)
         return
     if dry_run:
         refused = service.refusals(loaded, grid, parse_limits(limit))
         budget_s = parse_seconds(budget, "--budget") if budget else BUDGET_S
         names = split_sizes(size)
         timing = service.estimate(loaded, grid, len(refused), budget_s, len(names))
-        values = swept.PlannedSweep(sweep=grid, sizes=names, refused=refused, timing=timing)
+        values = service.PlannedSweep(sweep=grid, sizes=names, refused=refused, timing=timing)
         output("sweep-plan", values, report.planned(grid, names, refused, timing), json)
         return
     settings = RunSettings(
@@ -246,8 +245,8 @@ def _print(
 
     from kernelexp.judge import sweeps
     from kernelexp.model.spelling import spell_point
+    from kernelexp.report import export
     from kernelexp.report.runs import sweep as report
-    from kernelexp.report.runs import swept
 
     for variant, fault in outcome.faults:
         print_message(f"error: {spell_point(variant.axes)}: {fault}")
@@ -256,7 +255,7 @@ def _print(
     record = outcome.record
     path = outcome.path
     if csv:
-        print_text(swept.to_csv(record))
+        print_text(export.sweep(record))
     else:
         values = msgspec.structs.replace(sweeps.examine(record), path=path and str(path))
         shown = path.relative_to(root).as_posix() if path else ""

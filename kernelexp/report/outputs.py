@@ -83,13 +83,11 @@ def types() -> dict[str, Any]:
     from kernelexp.model.record import Record
     from kernelexp.project.sections.evaluate import SectionReading
     from kernelexp.report.charts.chart import Chart
-    from kernelexp.report.compared import comparison
-    from kernelexp.report.log import decisions
-    from kernelexp.report.runs import swept
     from kernelexp.services import (
         auditing,
         calibration,
         comparisons,
+        deciding,
         doctor,
         evaluation,
         explaining,
@@ -98,6 +96,7 @@ def types() -> dict[str, Any]:
         listing,
         memory_pictures,
         modelling,
+        record_differences,
         validating,
     )
     from kernelexp.services.calibration import Calibrated
@@ -109,13 +108,13 @@ def types() -> dict[str, Any]:
     from kernelexp.services.recounting import Recounted
     from kernelexp.services.replaying import Replay
     from kernelexp.services.revisions import bisecting, timeline
-    from kernelexp.services.run import again, runs
+    from kernelexp.services.run import again, runs, sweep
     from kernelexp.services.tasks.assessment import Assessment
 
     return {
         "run": list[runs.Ran],
         "sweep": Swept,
-        "sweep-plan": swept.PlannedSweep,
+        "sweep-plan": sweep.PlannedSweep,
         "time": evaluation.Evaluation,
         "assessment": Assessment,
         "build": dict[str, Arm],
@@ -124,7 +123,7 @@ def types() -> dict[str, Any]:
         "capture": ProgramCaptures,
         "replay": list[Replay],
         "recount": list[Recounted],
-        "decisions": decisions.Made,
+        "decisions": deciding.Made,
         "plot": list[Chart],
         "audit": auditing.Audited,
         "bisect": bisecting.Bisected,
@@ -133,7 +132,7 @@ def types() -> dict[str, Any]:
         "show": listing.Shown,
         "record": Record,
         "log": list[kernel_logs.Logged],
-        "diff": comparison.Differing,
+        "diff": record_differences.Differing,
         "compare": comparisons.Compared | list[comparisons.Compared],
         "explain": explaining.Explained,
         "profile": list[Profiling],

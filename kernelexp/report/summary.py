@@ -9,7 +9,7 @@ from kernelexp.project import Project
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Span, paragraph, table, text_of
 from kernelexp.report.log import pending
-from kernelexp.report.site.front import idle
+from kernelexp.report.site.front import index
 from kernelexp.report.site.front.outlook import Note
 from kernelexp.report.site.front.overview import overview
 from kernelexp.services.kernel_logs import KernelLog
@@ -50,7 +50,7 @@ def render(project: Project, logs: Sequence[KernelLog]) -> Iterator[Block]:
     places = [(name, arch) for name, own in project.kernels.items() for arch in own.targets]
     if bare := [place for place in places if "@".join(place) not in named]:
         tree = Tree(project.root)
-        known = [idle.of_kernel(project, name, arch, tree) for name, arch in bare]
+        known = [index.of_kernel(project, name, arch, tree) for name, arch in bare]
         words = ", ".join(f"{one.kernel} ({text_of(one.state)})" for one in known)
         yield paragraph(Span("No experiments: ", "strong"), words)
     yield paragraph(

@@ -34,6 +34,19 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     """Names of those that stood already, and are not written again."""
 
 
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """The decisions just made, and the best of the kernel now."""
+
+    decisions: tuple[Decision, ...]
+    best: Decision | None
+    stood: tuple[str, ...] = ()
+    """Names of those that stood already, and were not written again."""
+    slower: str = ""
+    """That the best takes longer than the one before, as a sentence; empty where it does not."""
+    waiting: str = ""
+    """That what waits for a decision took less time, as a sentence; empty where it did not."""
+
+
 def accept(
     project: Project, name: str, candidate: int | None, decision_request: DecisionRequest
 ) -> Done:

@@ -14,14 +14,15 @@ from msgspec import UNSET, UnsetType
 from kernelexp.dossier import standing
 from kernelexp.dossier.standing import Standing, Standings, Tree
 from kernelexp.facts import metrics
-from kernelexp.judge import sweeps
+from kernelexp.judge import consistency, sweeps
+from kernelexp.judge.verdict import DECIDED
 from kernelexp.logs import decisions, records
 from kernelexp.logs.decisions import Decision
 from kernelexp.logs.records import Unreadable
-from kernelexp.model.arm import Arm, Verdict
+from kernelexp.model.arm import Arm, Status, Verdict
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.measurement import L2
-from kernelexp.model.record import Provenance, Record
+from kernelexp.model.record import Provenance, Record, is_of
 from kernelexp.model.spelling import SWEEP, AxisValue, Point, spell_point
 from kernelexp.project import Project
 
@@ -341,3 +342,48 @@ def _l2(record: Record) -> str:
     """Returns the state of L2 before each launch; empty for a program, which sets its own."""
     taken = record.measurement
     return "" if taken is None or taken.printed else taken.options.l2
+
+
+def by_card(entry: Standings, records: Sequence[Record]) -> dict[str, str]:
+    """The latest verdicts on each GPU of the candidates for which they differ, by the candidate, at
+    the size of its standing record: "REJECTED on NVIDIA H100 (2026-11-26); IMPROVED on ...".
+    `records` are the experiment's, in any order."""
+    verdicts = ((spell_point(point), of_cards(one, records)) for one, point in entry.points)
+    return {point: "; ".join(words) for point, words in verdicts if words}
+
+
+def of_cards(standing: Standing, records: Sequence[Record]) -> list[str]:
+    """The latest verdict on each GPU, that which stands first; empty where all are alike."""
+    own = standing.record
+    if own is None or standing.arm is None or own.measurement is None or standing.doubted:
+        return []
+    verdicts: dict[str, tuple[Status, str]] = {}
+    for record in (own, *sorted(records, key=lambda one: one.created, reverse=True)):
+        alike = (
+            candidate
+            for candidate in record.candidates
+            if is_of(dict(standing.variant.axes), candidate.arm)
+            and is_of(record.baseline.axes, own.baseline)
+        )
+        if record.measurement is None or _sizes(record) != _sizes(own):
+            continue
+        for candidate in alike:
+            status = (candidate.over_sizes or candidate.verdict).status
+            is_new = status in DECIDED and record.device not in verdicts
+            differs = any(status != known for known, _ in verdicts.values())
+            if is_new and differs and any(consistency.doubts(record, candidate)):
+                continue
+            if is_new:
+                then_files, now_files = candidate.arm.files, standing.arm.files
+                shared = then_files.keys() & now_files.keys()  # headers may be the package's
+                is_edited = any(then_files[file] != now_files[file] for file in shared)
+                then = f"{record.created[:10]}{', from other sources' if is_edited else ''}"
+                verdicts[record.device] = status, then
+    if len({status for status, _ in verdicts.values()}) < 2:
+        return []
+    return [f"{status} on {card} ({then})" for card, (status, then) in verdicts.items()]
+
+
+def _sizes(record: Record) -> list[str]:
+    """All that its run timed, if the record is that of the last; else its own."""
+    return [one.size for one in record.sizes] or [record.size]

@@ -16,7 +16,7 @@ from kernelexp.model.arm import Arm, ProfiledEvidence
 from kernelexp.model.errors import UsageError
 from kernelexp.model.record import Profile
 from kernelexp.model.spelling import spell_point
-from kernelexp.report.charts import heat, pairs, roofline, stalls, text
+from kernelexp.report.charts import changes, ncu, text
 from kernelexp.report.charts.chart import (
     Band,
     Bars,
@@ -29,6 +29,7 @@ from kernelexp.report.charts.chart import (
     Tile,
 )
 from kernelexp.report.document.document import Table, text_of
+from kernelexp.report.runs import sweep_map
 from kernelexp.report.site import drawing, svg
 
 HOSTILE = "<script>alert(1)</script> $\\frac{1}{ & \x1b[31m 速"
@@ -105,7 +106,7 @@ def test_measured_and_published_times_never_share_a_plot(kx: Kx) -> None:
 
 def test_the_pairs_of_a_run_lie_around_the_interval_of_its_record() -> None:
     record = records.read_file(records.find(ROOT, "S7", measured=True))
-    (chart,) = pairs.plots(record)
+    (chart,) = changes.of_pairs(record)
     dots, medians = chart.series
     margin, interval = chart.bands
     effect = record.candidates[0].arm.measured.effect  # type: ignore[union-attr]
@@ -113,7 +114,7 @@ def test_the_pairs_of_a_run_lie_around_the_interval_of_its_record() -> None:
     assert interval.low == pytest.approx(100 * (effect.low - 1))
     assert (margin.low, margin.high) == (-1.0, 1.0)
     assert len(medians.marks) == effect.processes
-    assert len(dots.marks) <= pairs.DOTS_MAX
+    assert len(dots.marks) <= changes.DOTS_MAX
     assert min(m.y for m in dots.marks) <= 100 * (effect.ratio - 1) <= max(m.y for m in dots.marks)
 
 
@@ -124,7 +125,7 @@ def test_the_pairs_of_a_run_at_an_unusual_size_name_it(kx: Kx) -> None:
 
 def test_the_best_field_of_a_map_is_of_the_fastest_variant() -> None:
     record = records.read_file(records.find(ROOT, "sweep-transpose"))
-    (chart,) = heat.maps(record)
+    (chart,) = sweep_map.charts(record)
     fastest = min(
         (arm for arm in record.arms if arm.measured), key=lambda arm: arm.measured.time_us
     )  # type: ignore[union-attr]
@@ -156,7 +157,7 @@ def labelled(kept: list[Profile]) -> list[tuple[str, Profile]]:
 
 
 def test_no_variant_stands_above_the_highest_roof(kept: list[Profile]) -> None:
-    (chart,), _ = roofline.plots(labelled(kept), measured)
+    (chart,), _ = ncu.rooflines(labelled(kept), measured)
     highest = max(m.y for item in chart.series if item.look == "line" for m in item.marks)
     points = [m for item in chart.series if item.look == "points" for m in item.marks]
     assert len(points) == 5
@@ -166,14 +167,14 @@ def test_no_variant_stands_above_the_highest_roof(kept: list[Profile]) -> None:
 def test_the_time_of_other_sources_is_no_time_of_a_profile(kept: list[Profile]) -> None:
     (own,) = (item for item in kept if "052206Z" in item.run)
     arm = msgspec.structs.replace(own.arm, files=dict.fromkeys(own.arm.files, "0" * 64))
-    charts, (reason,) = roofline.plots(labelled([msgspec.structs.replace(own, arm=arm)]), measured)
+    charts, (reason,) = ncu.rooflines(labelled([msgspec.structs.replace(own, arm=arm)]), measured)
     assert charts == ()
     assert "has no measured record of its variant, sources, size" in reason
 
 
 def test_a_kernel_without_useful_work_has_no_roofline(kept: list[Profile]) -> None:
     own = [item for item in kept if item.arm.kernel == "transpose"]
-    charts, reasons = roofline.plots(labelled(own), measured)
+    charts, reasons = ncu.rooflines(labelled(own), measured)
     assert charts == ()
     assert any(reason.endswith("states no useful FLOPs") for reason in reasons)
 
@@ -183,7 +184,7 @@ def test_an_unknown_type_of_operand_is_refused_with_those_of_the_chip(
 ) -> None:
     own = [item for item in labelled(kept) if "052206Z" in item[1].run]
     with pytest.raises(UsageError, match="known are fp8, bf16"):
-        roofline.plots(own, measured, dtype="fp9")
+        ncu.rooflines(own, measured, dtype="fp9")
 
 
 def test_stalls_of_two_profiles_stand_side_by_side(kx: Kx) -> None:
@@ -194,7 +195,7 @@ def test_stalls_of_two_profiles_stand_side_by_side(kx: Kx) -> None:
 
 def test_a_profile_without_stalls_is_named() -> None:
     with pytest.raises(UsageError, match="the profile of F3 has no stalls"):
-        stalls.bars([("F3", ProfiledEvidence(entry="k", figures={"sm__cycles.sum": 1.0}))])
+        ncu.stalls([("F3", ProfiledEvidence(entry="k", figures={"sm__cycles.sum": 1.0}))])
 
 
 def test_texts_stay_what_they_are_in_svg(tmp_path: Path) -> None:
@@ -225,7 +226,7 @@ def test_a_png_has_its_letters_where_the_machine_has_no_font() -> None:
 
 def test_a_figure_has_the_same_shade_on_every_map_and_the_baseline_has_none() -> None:
     record = records.read_file(records.find(ROOT, "sweep-transpose"))
-    (chart,) = heat.maps(record)
+    (chart,) = sweep_map.charts(record)
     shades = {tile.text: svg.shade(tile.value) for row in chart.tiles for tile in row if tile}
     assert [shades[text] for text in ("-1.92%", "base", "+0.15%", "+20.58%", "2.1x")] == [
         *(0, 0, 0, 3, 5)

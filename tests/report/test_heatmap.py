@@ -4,9 +4,8 @@ from support import ROOT
 
 from kernelexp.logs import records
 from kernelexp.model.arm import Arm
-from kernelexp.report.document import heatmap
 from kernelexp.report.document.document import Table, text_of
-from kernelexp.report.runs import sweep
+from kernelexp.report.runs import sweep, sweep_map
 
 ARMS = {
     f"{x}{y}": Arm(axes={"x": x, "y": y, "z": z}) for z in (0,) for x in (1, 2, 4) for y in "ab"
@@ -16,7 +15,8 @@ TEXTS = {"1a": "-1.00%", "2a": "-0.50%", "4a": "+4.00%", "1b": "+48.50%", "2b": 
 
 
 def cells(values, arms=ARMS, texts=TEXTS):
-    shown, _ = heatmap.render(arms, values, texts, ("x", "y"), 0.01)
+    mapped = sweep_map.MappedFigure(title="Change of time", values=values, texts=texts)
+    shown, _ = sweep_map.render(arms, mapped, ("y", "x"), 0.01)
     return [[text_of(cell) for cell in row] for row in shown.rows]
 
 

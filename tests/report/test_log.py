@@ -272,7 +272,7 @@ def test_the_log_for_programs_has_the_variants_of_sweeps() -> None:
     (swept,) = transpose.sweeps
     assert swept.title == "Sweep of rows=4,8,16 layout=plain,padded,swizzled"
     assert [arm.arm for arm in swept.arms] == ["baseline", *["candidate"] * 8]
-    rows = list(csv.DictReader(io.StringIO(export.to_csv([one.logged() for one in logs]))))
+    rows = list(csv.DictReader(io.StringIO(export.log([one.logged() for one in logs]))))
     listed = [row for row in rows if row["section"] == "sweep" and row["id"] == swept.id]
     assert [row["variant"] for row in listed] == [arm.variant for arm in swept.arms]
     assert all(float(row["time_ms"]) > 0 for row in listed)

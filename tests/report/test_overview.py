@@ -15,10 +15,10 @@ from kernelexp.logs import records
 from kernelexp.model.record import Record
 from kernelexp.report.document.document import text_of
 from kernelexp.report.log import pending
-from kernelexp.report.runs import edited
 from kernelexp.report.site.front import overview
 from kernelexp.report.site.front.overview import Overview
 from kernelexp.report.site.site import ProjectSite
+from kernelexp.report.variants import edited
 from kernelexp.services import kernel_logs
 from kernelexp.services.kernel_logs import KernelLog
 

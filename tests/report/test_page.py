@@ -13,9 +13,10 @@ from support import ROOT
 from kernelexp.logs import records
 from kernelexp.model.arm import Arm, EmulatedFinding
 from kernelexp.model.record import Record
-from kernelexp.report.document import arms, matrix, terminal
+from kernelexp.report.document import arms, terminal
 from kernelexp.report.document.document import Document, table
-from kernelexp.report.runs import edited, page
+from kernelexp.report.runs import page
+from kernelexp.report.variants import edited
 
 (T3,) = sorted((ROOT / "logs/runs/T3").glob("*.json"))[-1:]
 CANDIDATES = 12
@@ -57,7 +58,7 @@ def many() -> Record:
 
 
 def test_many_candidates_have_a_row_each_below_the_baseline(many: Record) -> None:
-    (table,) = matrix.render({f"rows={number}": arm for number, arm in enumerate(many.arms)})
+    (table,) = arms.matrix({f"rows={number}": arm for number, arm in enumerate(many.arms)})
     assert table.header == ("", "registers")
     assert len(table.rows) == 1 + CANDIDATES
     assert table.rows[0] == ("rows=0", "24")
@@ -85,7 +86,7 @@ def test_columns_that_do_not_fit_go_into_another_table(many: Record) -> None:
         cluster=16,
     )
     arm = msgspec.structs.replace(base, build=msgspec.structs.replace(base.build, resources=other))
-    tables = list(matrix.render({"baseline": base, "a label of some length, b=1": arm}))
+    tables = list(arms.matrix({"baseline": base, "a label of some length, b=1": arm}))
     assert len(tables) == 2
     assert max(map(len, shown(tables))) <= 80
 

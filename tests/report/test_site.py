@@ -19,7 +19,7 @@ from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.record import SizeResult
 from kernelexp.report.site import site
-from kernelexp.report.site.texts import Texts
+from kernelexp.report.site.diffs import Texts
 
 pytestmark = pytest.mark.xdist_group("site")
 

@@ -18,7 +18,7 @@ from support import ROOT
 from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.project.problem import files
-from kernelexp.report.site import firstpage, server, site
+from kernelexp.report.site import server, site
 from kernelexp.system import live
 from kernelexp.system.live import Step
 
@@ -85,7 +85,7 @@ def test_a_new_record_is_shown_without_a_restart(serving: tuple[Path, int]) -> N
 def test_the_first_page_is_kept_over_a_restart(tmp_path: Path) -> None:
     root = copy(tmp_path, "T1")
     first = server.Pages(root).page(site.INDEX)
-    assert firstpage.kept(root, firstpage.state(root)) == first
+    assert server.kept_first(root, server.first_state(root)) == first
     again = server.Pages(root)
     assert again.page(site.INDEX) == first
     assert again.page(site.INDEX) == first  # from the records themselves
@@ -100,18 +100,18 @@ def test_a_first_page_is_not_kept_where_something_has_changed(tmp_path: Path, ch
     path = root / changed
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"{path.read_text() if path.exists() else ''}\n")
-    assert firstpage.kept(root, firstpage.state(root)) is None
+    assert server.kept_first(root, server.first_state(root)) is None
 
 
 def test_a_first_page_is_not_kept_where_a_variable_of_a_record_has_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = copy(tmp_path, "T1")
-    state = firstpage.state(root)
-    firstpage.keep(root, state, {"KX_LENGTH": files.value_digest("KX_LENGTH")}, b"page")
-    assert firstpage.kept(root, state) == b"page"
+    state = server.first_state(root)
+    server.keep_first(root, state, {"KX_LENGTH": files.value_digest("KX_LENGTH")}, b"page")
+    assert server.kept_first(root, state) == b"page"
     monkeypatch.setenv("KX_LENGTH", "7")
-    assert firstpage.kept(root, state) is None
+    assert server.kept_first(root, state) is None
 
 
 def test_what_runs_is_told_step_by_step(serving: tuple[Path, int]) -> None:

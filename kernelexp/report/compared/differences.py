@@ -1,4 +1,4 @@
-"""The document of a comparison of two subjects."""
+"""Documents of comparisons: of two subjects, and of two records."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from kernelexp.facts import counters
 from kernelexp.judge import ranking
 from kernelexp.judge.ranking import ComparedFigure, ComparedGroup
 from kernelexp.report.document import figures
-from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, table
+from kernelexp.report.document.document import Block, Cell, Heading, Listing, Span, paragraph, table
 from kernelexp.services.comparisons import Compared
+from kernelexp.services.record_differences import RecordDifference
 
 
 def render(compared: Compared, names: bool = False, *, whole: bool = False) -> Iterator[Block]:
@@ -99,3 +100,38 @@ def _rest(compared: Compared) -> str:
     ]
     words = ", ".join(f"{count:,} that {what}" for count, what in parts if count)
     return f"Figures not shown: {words}." if words else ""
+
+
+def of_records(compared: RecordDifference) -> Iterator[Block]:
+    """Yields the inputs of the runs, then their figures, then the sources' diffs."""
+    difference = compared.differing
+    one, other = difference.runs
+    yield Heading(f"{one} → {other}")
+    rows = [(name, *values) for name, values in difference.facts.items()]
+    for arm in difference.arms:
+        for axis, (before, after) in arm.axes.items():
+            rows.append((f"{arm.name}: {axis}", figures.axis(before), figures.axis(after)))
+        if arm.flags:
+            rows.append((f"{arm.name}: flags", *arm.flags))
+    if rows:
+        yield table(("", one, other), rows)
+    for arm, different in zip(difference.arms, compared.figures, strict=True):
+        figures_rows = [
+            (
+                own.metric.label.strip(),
+                figures.value(own.before),
+                figures.value(own.after),
+                figures.relative(own),
+            )
+            for own in different
+        ]
+        if figures_rows:
+            yield table((arm.name, "before", "after", "change"), figures_rows, numbers=(1, 2, 3))
+    for name in difference.unpaired:
+        yield paragraph(f"only in {name}")
+    for name, diff in difference.files.items():
+        yield paragraph(Span(name, "strong"))
+        yield Listing(diff)
+    differing = any(arm.figures for arm in difference.arms)
+    if not (rows or difference.files or difference.unpaired or differing):
+        yield paragraph("The same variants from the same files, with the same figures.")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from kernelexp.logs.decisions import Decision
 from kernelexp.model.arm import Status
 from kernelexp.model.spelling import spell_point
 from kernelexp.project import Project
 from kernelexp.project.revisions import is_commit_name
 from kernelexp.report.document.document import Block, Cell, Span, Style, paragraph
+from kernelexp.services.deciding import Made
 
 HEADER = "decision"
 _STYLES: dict[str, Style] = {"accepted": "good", "rejected": "bad", "replaced": "dim"}
@@ -39,19 +38,6 @@ def sentence(decision: Decision) -> str:
 
 def short(commit: str) -> str:
     return commit[:10] if is_commit_name(commit) else commit
-
-
-class Made(msgspec.Struct, frozen=True, kw_only=True):
-    """The decisions just made, and the best of the kernel now."""
-
-    decisions: tuple[Decision, ...]
-    best: Decision | None
-    stood: tuple[str, ...] = ()
-    """Names of those that stood already, and were not written again."""
-    slower: str = ""
-    """That the best takes longer than the one before, as a sentence; empty where it does not."""
-    waiting: str = ""
-    """That what waits for a decision took less time, as a sentence; empty where it did not."""
 
 
 def best(project: Project, decision: Decision) -> str:

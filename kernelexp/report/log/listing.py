@@ -32,6 +32,7 @@ from kernelexp.report.log import logbook
 from kernelexp.report.runs import page
 from kernelexp.report.variants import expectations
 from kernelexp.report.variants.emulation import is_right
+from kernelexp.services import kernel_logs
 
 RECORDS_SHOWN = 10
 
@@ -147,7 +148,7 @@ def experiment(
     `records`."""
     written = standings.experiment
     yield Heading(f"{name}  {written.title}")
-    for label, words in logbook.by_card(standings, records).items():
+    for label, words in kernel_logs.by_card(standings, records).items():
         yield paragraph(f"{label}: {words}.", style="warn")
     changes = "\n".join(f"- {change}" for change in written.changes)
     reasons = (written.why.strip(), *(d.why for c in standings.candidates for d in c.decisions))

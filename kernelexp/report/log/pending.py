@@ -19,6 +19,7 @@ from kernelexp.model.spelling import Point, holds, spell_point
 from kernelexp.report.document import figures
 from kernelexp.report.log import logbook
 from kernelexp.report.log.listing import RECORDS_SHOWN
+from kernelexp.services import kernel_logs
 from kernelexp.services.kernel_logs import KernelLog
 
 RecordsOf: TypeAlias = Callable[[str], Sequence[Record]]
@@ -66,7 +67,7 @@ def of_log(log: KernelLog, records_of: RecordsOf) -> dict[str, tuple[PendingArm,
     wrong, lineage = found_wrong(log.standings), _Lineage(log)
     result = {}
     for name, entry in log.standings.items():
-        contested = logbook.by_card(entry, records_of(name)) if name in log.experiments else ()
+        contested = kernel_logs.by_card(entry, records_of(name)) if name in log.experiments else ()
         every = list(_of_experiment(log, name, contested, name in wrong, lineage))
         alone = all(one.waits is Waits.REJECTION for one in every)
         # Of several candidates, those that lost to another need no word of their own.

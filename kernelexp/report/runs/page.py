@@ -13,7 +13,7 @@ from kernelexp.model import spelling
 from kernelexp.model.arm import Arm
 from kernelexp.model.record import Record, own_axes
 from kernelexp.model.spelling import FULL, as_argument, spell, spell_point
-from kernelexp.report.document import arms, figures, matrix, measurement
+from kernelexp.report.document import arms, figures, measurement
 from kernelexp.report.document.document import (
     Block,
     Cell,
@@ -24,8 +24,8 @@ from kernelexp.report.document.document import (
     status,
     table,
 )
-from kernelexp.report.runs import edited, sizes
-from kernelexp.report.variants import emulation, expectations
+from kernelexp.report.runs import sizes
+from kernelexp.report.variants import edited, emulation, expectations
 
 if TYPE_CHECKING:  # a page needs nothing of what judges again
     from kernelexp.services.run.again import Rejudged
@@ -153,7 +153,7 @@ def _differences(record: Record, option: str) -> Iterator[Block]:
             yield from _opcodes(name, base, arm)
         return
     own = {spell_point(own_axes(base, arm)): arm for arm in built.values()}
-    yield from matrix.render({"baseline": base, **own})
+    yield from arms.matrix({"baseline": base, **own})
     if same := [name for name, arm in own.items() if _is_same_code(base, arm)]:
         yield paragraph(f"{'; '.join(same)}: {_AS_MANY}", style="dim")
 
@@ -200,7 +200,7 @@ def _hidden(record: Record, option: str) -> str:
     if len(record.candidates) <= _SIDE_BY_SIDE:
         words = [f"{equal} figures are equal in all arms{option}"]
     else:
-        left_out = len(differing.difference(matrix.columns(shown)))
+        left_out = len(differing.difference(arms.columns(shown)))
         words = [f"{left_out} more figures differ{option}"] if left_out else []
         words.append(f"{equal} are equal in all arms")
     return "; ".join(filter(None, (compiler, *words))) + "."

@@ -28,9 +28,12 @@ def render(record: Record, charts: bool = True) -> Iterator[Block]:
             why = next(iter(result.verdicts.values())).sentence
             yield paragraph(f"Size {result.size}: {why}", style="warn")
     if charts:
-        from kernelexp.report.charts import sizes, text  # most runs are of one size
+        from kernelexp.report.charts import (
+            changes,  # most runs are of one size
+            text,
+        )
 
-        yield from text.render(list(sizes.plots(record)))
+        yield from text.render(list(changes.of_sizes(record)))
     crossed = list(oversizes.crossovers(record.sizes))
     for crossover in crossed:
         yield paragraph(Span("Crossover: ", "strong"), _crossover(record, crossover))

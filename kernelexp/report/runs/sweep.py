@@ -7,18 +7,15 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from kernelexp.facts import metrics
 from kernelexp.judge import consistency, sweeps
 from kernelexp.judge.statistics import plateau as plateaus
 from kernelexp.judge.statistics.racing import RaceResult
 from kernelexp.judge.sweeps import Swept
 from kernelexp.model.arm import Verdict
-from kernelexp.model.measurement import Effect
 from kernelexp.model.record import Record
 from kernelexp.model.spelling import Point, spell, spell_point
-from kernelexp.report.document import figures, heatmap, measurement
+from kernelexp.report.document import figures, measurement
 from kernelexp.report.document.document import (
     Block,
     Cell,
@@ -29,7 +26,7 @@ from kernelexp.report.document.document import (
     status,
     table,
 )
-from kernelexp.report.runs import sizes, sweep_axes, tuning
+from kernelexp.report.runs import sizes, sweep_map, sweep_parts
 
 if TYPE_CHECKING:  # a page needs nothing of what runs sweeps
     from kernelexp.services.run.sweep import Grid, TimingEstimate
@@ -50,7 +47,7 @@ def planned(
 ) -> Iterator[Block]:
     """Yields what a sweep would compare, what is refused before a build, and how long timing
     takes."""
-    yield Heading(tuning.heading(grid))
+    yield Heading(sweep_parts.heading(grid))
     count = 1 + len(grid.candidates)
     words = f"{count - len(refused)} of {count} variants, compared with"
     at = f", at each of the sizes {', '.join(timed)}" if len(timed) > 1 else ""
@@ -86,12 +83,12 @@ def render(
     `maps` is false for pages that have maps, charts and the results by size of their own.
     """
     examined = sweeps.examine(record)
-    yield Heading(tuning.heading(record))
+    yield Heading(sweep_parts.heading(record))
     if record.edited:
         yield paragraph(consistency.EDIT, style="warn")
     if record.tuning:
         best = _label(record, record.names[examined.ranking[0]])
-        yield from tuning.summary(record, examined, record.tuning, best)
+        yield from sweep_parts.summary(record, examined, record.tuning, best)
     if maps:
         yield from sizes.render(record)
     yield from _race(record, examined.race)
@@ -100,8 +97,8 @@ def render(
         yield paragraph(f"all: {spell_point(shared)}", style="dim")
     if examined.front:
         yield paragraph(
-            f"{_FRONT}: no other is better in {tuning.compared(record)}registers and shared memory "
-            "at once (Pareto).",
+            f"{_FRONT}: no other is better in {sweep_parts.compared(record)}registers and shared "
+            "memory at once (Pareto).",
             style="dim",
         )
     if any(candidate.verdict.reason == "outrun" for candidate in record.candidates):
@@ -112,15 +109,15 @@ def render(
         )
     yield from _refused(record)
     if examined.axes:
-        yield sweep_axes.render(examined.axes, figures.compared(record.arms), record.margin)
-        yield from sweep_axes.depending(record, examined.axes)
+        yield sweep_parts.render(examined.axes, figures.compared(record.arms), record.margin)
+        yield from sweep_parts.depending(record, examined.axes)
     if examined.race and examined.plateau:
-        yield from sweep_axes.plateau(record, examined.race, examined.plateau)
+        yield from sweep_parts.plateau(record, examined.race, examined.plateau)
     if flat := plateaus.counted(record.arms):
-        yield from sweep_axes.counted(flat)
+        yield from sweep_parts.counted(flat)
     swept = sweeps.swept_axes(record)
     if maps and (by or len(swept) == 2):
-        yield from _map(record, *(by or swept))
+        yield from sweep_map.document(record, by or (swept[0], swept[1]))
     yield from measurement.render(record, verbose)
     if path:
         yield paragraph(f"Record: {path}", style="dim")
@@ -131,7 +128,7 @@ def fastest(record: Record) -> tuple[str, str]:
     timed."""
     race = sweeps.examine(record).race
     if race is None and record.tuning and record.measurement is None:
-        best, value, _ = tuning.best(record, sweeps.examine(record))
+        best, value, _ = sweep_parts.best(record, sweeps.examine(record))
         return figures.NONE, f"{_label(record, best)}: {record.tuning.objective} {value}"
     if race is None:
         return figures.NONE, "not timed"
@@ -191,7 +188,7 @@ def _ranking(record: Record, examined: Swept) -> Block:
     timed = any(arm.measured for arm in record.arms)
     swept = sweeps.swept_axes(record)
     labels = _columns(record, swept)
-    metric = tuning.metric_of(record)
+    metric = sweep_parts.metric_of(record)
     times = [figures.head_of(record.arms), "change"] if timed else []
     header = ["row", *labels, *times, *(["objective"] if metric else [])]
     header += ["regs", "smem, B", "verdict"]
@@ -206,18 +203,14 @@ def _ranking(record: Record, examined: Swept) -> Block:
         mark = _FRONT if row in examined.front else " "
         cells: list[Cell] = [f"{row}{mark}", *values]
         if timed:
-            cells += [figures.cell_of(arm), _change(arm.effect)]
+            cells += [figures.cell_of(arm), sweep_parts.change(arm.effect)]
         if metric:
-            cells.append(figures.value(tuning.value_of(record, name)))
+            cells.append(figures.value(sweep_parts.value_of(record, name)))
         cells += [figures.value(summary.get(key)) for key in ("registers", "smem_bytes")]
         rows.append([*cells, _word(record.candidates[row - 1].verdict) if row else "baseline"])
     last = len(header) - 1
     numbers = (0, *range(1 + len(labels), last))
     return table(header, rows, numbers=numbers, unwrapped=(last,))
-
-
-def _change(effect: Effect | None) -> str:
-    return sweep_axes.ratio(effect.printed[0]) if effect else ""
 
 
 def _word(verdict: Verdict) -> Span:
@@ -334,46 +327,3 @@ def _race(record: Record, race: RaceResult | None) -> Iterator[Block]:
         (name, *more_names) = race.behind
         whose = "by its interval every other" if more_names else _label(record, name)
         yield paragraph(first, f" (99%); {whose} is at least {least:.2f}% {worse}.")
-
-
-class MappedSweep(msgspec.Struct, frozen=True, kw_only=True):
-    """The contents of a map of a sweep."""
-
-    title: str
-    values: dict[str, float]
-    """Of each arm that has one; less is better."""
-    texts: dict[str, str]
-    """As the table above has them."""
-
-
-def mapped(record: Record) -> MappedSweep:
-    """Changes of the time, the figure that a search went by, or registers where nothing was
-    timed."""
-    arms = record.by_name
-    effects = {name: arm.effect for name, arm in arms.items() if arm.measured}
-    if effects:
-        return MappedSweep(
-            title=f"Change of {figures.compared(record.arms)}",
-            values={name: own.ratio if own else 1.0 for name, own in effects.items()},
-            texts={name: _change(own) or "base" for name, own in effects.items()},
-        )
-    metric = tuning.metric_of(record)
-    values = sweeps.objective(record) if metric else {}
-    if metric is None:
-        metric = metrics.METRICS["launch__registers_per_thread"]
-        built = {name: arm for name, arm in arms.items() if arm.is_built and not arm.refused}
-        values = {name: float(metrics.summarize(arm)["registers"]) for name, arm in built.items()}
-    # Figures that reach 0 have no ratios.
-    possible = values if min(values.values(), default=0.0) > 0.0 else {}
-    own = {name: metric.read(arms[name]) for name in possible}
-    texts = {name: figures.value(possible[name] if x is None else x) for name, x in own.items()}
-    title = metric.label[0].upper() + metric.label[1:]
-    return MappedSweep(title=title, values=possible, texts=texts)
-
-
-def _map(record: Record, down: str, across: str) -> Iterator[Block]:
-    arms = record.by_name
-    shown = mapped(record)
-    if shown.values:
-        yield paragraph(Span(shown.title, "strong"))
-        yield from heatmap.render(arms, shown.values, shown.texts, (across, down), record.margin)

@@ -12,8 +12,7 @@ from kernelexp.model.arm import Arm, Isa
 from kernelexp.model.record import Profile, Record
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import grouped
-from kernelexp.report.site.diffs import Codes
-from kernelexp.report.site.texts import Texts, page_of, split
+from kernelexp.report.site.diffs import Codes, Texts, page_of, split
 from kernelexp.services.lines import costs
 from kernelexp.services.lines.costs import CostFigure, Costs
 

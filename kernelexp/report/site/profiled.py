@@ -13,7 +13,7 @@ from kernelexp.model.experiment import Variant
 from kernelexp.model.record import Profile, is_of
 from kernelexp.model.spelling import spell_point
 from kernelexp.project import Project
-from kernelexp.report.charts import roofline
+from kernelexp.report.charts import ncu
 from kernelexp.report.charts.chart import Plot
 
 
@@ -58,11 +58,11 @@ class KeptProfiles:
         """Yields the rooflines of each kernel, whose profiles are named by their variants."""
         for (kernel, arch), own in self._of_kernel.items():
             named = [(spell_point(profile.arm.axes), profile) for profile in own]
-            yield f"{kernel}@{arch}", roofline.plots(named, self._measured)[0]
+            yield f"{kernel}@{arch}", ncu.rooflines(named, self._measured)[0]
 
     def roofline_of(self, profiled: tuple[StandingProfile, ...]) -> tuple[Plot, ...]:
         """The rooflines of an experiment's profiles, which are named by their arms."""
-        return roofline.plots([(one.name, one.profile) for one in profiled], self._measured)[0]
+        return ncu.rooflines([(one.name, one.profile) for one in profiled], self._measured)[0]
 
     def _measured(self, wanted: Arm) -> Arm | None:
         """A variant as the latest of the records that are shown measured it, of the same sources;

@@ -1,4 +1,9 @@
-"""Serves the pages of a project as it is now, and its running commands, on the loopback address."""
+"""Serves the pages of a project as it is now, and its running commands, on the loopback address.
+
+The first page is kept between starts, as it is made from every record of a project. It is served
+again if no file of the project, no module of kernelexp and no variable named in a record has
+changed. Files are compared as git compares them: by size, inode and times.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,8 @@ import hashlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,10 +23,13 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from kernelexp import project
+from kernelexp.evidence import build
 from kernelexp.model.errors import EnvironmentFault, KernelexpError, explain
 from kernelexp.model.text import printable
-from kernelexp.report.site import firstpage, site
+from kernelexp.project.problem import files
+from kernelexp.report.site import inputs, site
 from kernelexp.system import live
+from kernelexp.system.disk import decode
 
 ADDRESS = "127.0.0.1"
 _TYPES = {".html": "text/html; charset=utf-8", ".json": "application/json"}
@@ -32,6 +41,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 """Of every answer: pages show what the project is at this moment, to nobody else."""
+_FIRST = "first.json"
 _KEPT = 500
 """Pages that are kept until a file changes."""
 _SLOWEST_S = 10.0
@@ -83,14 +93,14 @@ class Pages:
     def page(self, path: str) -> bytes | None:
         """A page of the site; raises what keeps the project from being read."""
         if path == site.INDEX and self._site is None and not self._warming:
-            if first := firstpage.kept(self._root, firstpage.state(self._root)):
+            if first := kept_first(self._root, first_state(self._root)):
                 self._warming = True
                 threading.Thread(target=self._warm, daemon=True).start()
                 return first
         with self._lock:
             now = self.version()
             if self._site is None or now != self._version:
-                self._state = firstpage.state(self._root)
+                self._state = first_state(self._root)
                 self._site = site.ProjectSite(project.load(self._start, sources=False), live=True)
                 self._version, self._rendered = now, {}
             if path not in self._rendered:
@@ -99,7 +109,7 @@ class Pages:
                 page = self._rendered[path] = self._site.render(path)
                 # Not where it was made from files that its state does not cover.
                 if path == site.INDEX and page and not self._site.tree.leaves_root:
-                    firstpage.keep(self._root, self._state, self._site.tree.environment, page)
+                    keep_first(self._root, self._state, self._site.tree.environment, page)
             return self._rendered[path]
 
     def _warm(self) -> None:
@@ -121,6 +131,44 @@ def _states(root: Path) -> Iterator[str]:
             except OSError:
                 continue
             yield f"{path} {state.st_mtime_ns} {state.st_size}"
+
+
+class _KeptPage(msgspec.Struct, frozen=True, kw_only=True):
+    state: str
+    environment: dict[str, str]
+    """Digests of the variables that records name."""
+    page: bytes
+
+
+def keep_first(root: Path, state: str, environment: Mapping[str, str], page: bytes) -> None:
+    """Keeps a page with the first_state() from before it was rendered; not if that is empty."""
+    if state:
+        kept = _KeptPage(state=state, environment=dict(environment), page=page)
+        try:
+            build.keep(_folder(root), _FIRST, msgspec.json.encode(kept))
+        except OSError:
+            return  # a project that can't be written can be read
+
+
+def kept_first(root: Path, state: str) -> bytes | None:
+    """The page that was kept in this state; None where there is none."""
+    content = build.kept(_folder(root), _FIRST) if state else None
+    if content is None:
+        return None
+    kept = decode(content, _KeptPage)
+    same = all(files.value_digest(name) == was for name, was in kept.environment.items())
+    return kept.page if same and kept.state == state else None
+
+
+def first_state(root: Path) -> str:
+    """Returns a digest of all that a first page may be made from; empty where that is too much."""
+    files = inputs.state(root)
+    day = f"{datetime.now(UTC):%Y%m%d}"
+    return hashlib.sha256(f"{day} {files}".encode()).hexdigest() if files else ""
+
+
+def _folder(root: Path) -> Path:
+    return root / build.CACHE / "pages"
 
 
 class _Handler(BaseHTTPRequestHandler):

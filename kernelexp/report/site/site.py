@@ -22,22 +22,22 @@ from kernelexp.project.sections import NAMES, builtin
 from kernelexp.project.sections.evaluate import evaluate
 from kernelexp.project.sections.given import Run
 from kernelexp.report import outputs
-from kernelexp.report.charts import heat, history, pairs, sizes, stalls
+from kernelexp.report.charts import changes, history, ncu
 from kernelexp.report.charts.chart import Bars
 from kernelexp.report.document.document import Table
 from kernelexp.report.log import listing as log_listing
-from kernelexp.report.log import logbook, pending
+from kernelexp.report.log import pending
 from kernelexp.report.log.pending import PendingArm
-from kernelexp.report.runs import page, tuning
+from kernelexp.report.runs import page, sweep_map, sweep_parts
 from kernelexp.report.runs import sizes as sizes_report
 from kernelexp.report.runs import sweep as sweep_report
-from kernelexp.report.site import answer, code, diffs, forest, listing, timelines
-from kernelexp.report.site.front import idle, index
+from kernelexp.report.site import answer, code, diffs, listing, timelines
+from kernelexp.report.site.diffs import Texts, page_of, split
+from kernelexp.report.site.front import index
 from kernelexp.report.site.front.overview import guess, overview
 from kernelexp.report.site.inputs import Inputs
 from kernelexp.report.site.profiled import KeptProfiles
 from kernelexp.report.site.rendering import render
-from kernelexp.report.site.texts import Texts, page_of, split
 from kernelexp.report.variants import memory_picture
 from kernelexp.report.variants import profiles as profile_report
 from kernelexp.report.variants import sections as section_report
@@ -194,11 +194,11 @@ class ProjectSite:
             self._timed_of[name] = records.last_timed(root, name, RECORDS_SHOWN, known)
         return self._timed_of[name]
 
-    def _idle(self) -> list[idle.Idle]:
+    def _idle(self) -> list[index.Idle]:
         """Kernels that no experiment is about, each with its first architecture."""
         logged = {one.kernel for one in self.logs}
         return [
-            idle.of_kernel(self._project, name, next(iter(kernel.targets)), self.tree)
+            index.of_kernel(self._project, name, next(iter(kernel.targets)), self.tree)
             for name, kernel in self._project.kernels.items()
             if name not in logged
         ]
@@ -215,7 +215,7 @@ class ProjectSite:
         profiled = self._profiles.of_experiment(name)
         known = _unchanged(profiled)
         before, after = self._neighbours[name]
-        by_size = [plot for record in runs.values() for plot in sizes.plots(record)]
+        by_size = [plot for record in runs.values() for plot in changes.of_sizes(record)]
         shown = [
             self._run(record, experiment.hypothesis, changed, known) for record in runs.values()
         ]
@@ -231,11 +231,11 @@ class ProjectSite:
             earlier=max(0, standings.records - len(result)),
             answers=answer.answers(name, standings),
             sizes=_unusual_sizes(runs.values()),
-            by_card=logbook.by_card(standings, self._timed_records(name)).items(),
+            by_card=kernel_logs.by_card(standings, self._timed_records(name)).items(),
             basis=answer.basis(standings, self.tree.sample_doubts, drafted),
             next_steps=pending.sentences(name, standings, *open_ends),
             plots=by_size,
-            forest=None if by_size else forest.draw(name, standings),
+            forest=None if by_size else answer.forest(name, standings),
             limits=answer.limits(standings, known),
             experiment=experiment,
             document=log_listing.experiment(name, standings, result, self.tree),
@@ -273,7 +273,7 @@ class ProjectSite:
             "record": record,
             "edited": record.hypothesis.split() != hypothesis.split(),
             "document": list(page.render(record, option="", charts=False, doubts=doubts))[1:],
-            "plots": list(pairs.plots(record)),
+            "plots": list(changes.of_pairs(record)),
             "excerpts": excerpts,
             "isa": code.isa_of(record).upper(),
             "has_code": record.run in self._codes_of,
@@ -299,15 +299,15 @@ class ProjectSite:
         first = next((n for n, block in enumerate(document) if isinstance(block, Table)), 0)
         return self._page(
             "sweep.html",
-            tuning.heading(record),
+            sweep_parts.heading(record),
             record=record,
             by_size=list(sizes_report.render(record, charts=False)),
-            plots=sizes.plots(record),
+            plots=changes.of_sizes(record),
             lead=document[:first],
             changed=standing.of_sweep(self._project, record, self.tree),
             next_step=sweep_report.next_step(record),
             document=document[first:],
-            maps=heat.maps(record),
+            maps=sweep_map.charts(record),
         )
 
     def _profile(self, run: str) -> bytes:
@@ -321,7 +321,7 @@ class ProjectSite:
             profile=profile,
             experiments=self._profiles.experiments.get(run, []),
             conditions=profile_report.conditions(profile),
-            stalls=stalls.bars([("this profile", evidence)]) if stalls.has_any(evidence) else None,
+            stalls=ncu.stalls([("this profile", evidence)]) if ncu.has_stalls(evidence) else None,
             readings=[(name, list(section_report.document(reading))) for name, reading in readings],
         )
 
@@ -444,6 +444,6 @@ def _stalls(profiled: tuple[StandingProfile, ...]) -> Bars | None:
     result = [
         (one.name, one.profile.arm.profiled)
         for one in profiled
-        if one.profile.arm.profiled and stalls.has_any(one.profile.arm.profiled)
+        if one.profile.arm.profiled and ncu.has_stalls(one.profile.arm.profiled)
     ]
-    return stalls.bars(result) if result else None
+    return ncu.stalls(result) if result else None

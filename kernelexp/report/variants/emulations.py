@@ -12,10 +12,9 @@ from kernelexp.logs.documents import Recount, RecountedArm
 from kernelexp.model.arm import Arm
 from kernelexp.model.spelling import as_argument
 from kernelexp.report.document import arms as shared
-from kernelexp.report.document import figures, matrix
+from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Span, grouped, paragraph, status, table
-from kernelexp.report.runs import edited
-from kernelexp.report.variants import emulation, pipe_mix
+from kernelexp.report.variants import edited, emulation, pipe_mix
 from kernelexp.services.recounting import Recounted
 from warpsim.launch import plain_name
 
@@ -74,7 +73,7 @@ def _figures(arms: Mapping[str, Arm], verbose: bool) -> Iterator[Block]:
     elif len(arms) <= _SIDE_BY_SIDE:
         yield from edited.of_variants(arms, counted)
     else:
-        yield from matrix.render(arms)
+        yield from shared.matrix(arms)
 
 
 def _scaled(name: str, launches: Sequence[Full], verbose: bool) -> Iterator[Block]:

@@ -17,8 +17,8 @@ from kernelexp.report.document.document import (
     paragraph,
     status,
 )
-from kernelexp.report.log import logbook
 from kernelexp.report.variants import bounds, difference_table, expectations
+from kernelexp.services import kernel_logs
 from kernelexp.services.explaining import Explanation
 
 
@@ -33,7 +33,7 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
     yield _verdict(explanation)
     if others := _others(explanation):
         yield paragraph(others, style="dim")
-    if elsewhere := logbook.of_cards(standing, explanation.records)[1:]:
+    if elsewhere := kernel_logs.of_cards(standing, explanation.records)[1:]:
         yield paragraph(f"Elsewhere: {'; '.join(elsewhere)}.", style="warn")
     if standing.changed:
         words = ", ".join(standing.changed)

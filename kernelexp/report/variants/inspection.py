@@ -8,19 +8,32 @@ from collections.abc import Iterable, Iterator, Sequence
 from kernelexp.evidence.code.sass_lines import SassInstruction
 from kernelexp.facts import accesses
 from kernelexp.judge.instructions import JudgedInstructions
-from kernelexp.report.document.code_places import line_of, text_of
+from kernelexp.model.text import shorten
 from kernelexp.report.document.document import Block, Heading, Span, grouped, paragraph, table
 from kernelexp.report.variants import pipe_mix
-from kernelexp.services.inspected import (
-    BARRIER_OPCODES,
-    access_counts,
-    loop_line,
-    polls,
-    repeated,
-)
+from kernelexp.services.inspected import BARRIER_OPCODES, access_counts, loop_line, polls, repeated
 from kernelexp.services.inspection import BARRIERS, FullBarriers, Inspection, place
 from warpsim.lineinfo import Source
 from warpsim.tables import opcodes
+
+_TEXT = 60
+"""Columns of a line's text, at most."""
+
+
+def text_of(inspection: Inspection, source: Source | None) -> str:
+    """The line's text; that of its caller where a line is nothing but a barrier."""
+    if source is None:
+        return ""
+    own = source.own()
+    text = line_of(inspection, own)
+    bare = text in ("__syncthreads();", "__syncwarp();")
+    return line_of(inspection, own.caller) if bare and own.caller else text
+
+
+def line_of(inspection: Inspection, source: Source) -> str:
+    text = inspection.texts.get(source.file, {}).get(source.line, "")
+    return shorten(" ".join(text.split()), _TEXT)
+
 
 TOP = 10
 _PLACES = 3

@@ -210,6 +210,16 @@ def run(
     return outcome
 
 
+class PlannedSweep(msgspec.Struct, frozen=True, kw_only=True):
+    """The variants that a sweep would compare; a search's refusals are not known before."""
+
+    sweep: Grid
+    sizes: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    refused: dict[str, Verdict] | msgspec.UnsetType = msgspec.UNSET
+    timing: TimingEstimate | msgspec.UnsetType | None = msgspec.UNSET
+    """None where no run of this kernel was timed here."""
+
+
 def parse_map(axes: Sequence[str], text: str) -> tuple[str, str]:
     """The two axes that `text` names, separated by a comma; UsageError where they are not swept."""
     names = text.split(",")

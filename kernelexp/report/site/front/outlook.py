@@ -28,7 +28,7 @@ from kernelexp.report.runs import sizes
 from kernelexp.report.runs.page import differing_axes
 from kernelexp.report.site import answer
 from kernelexp.report.variants.emulation import is_right
-from kernelexp.services import auditing
+from kernelexp.services import auditing, kernel_logs
 from kernelexp.services.kernel_logs import KernelLog
 
 _KNOWN = 4
@@ -130,7 +130,7 @@ def _contested(log: KernelLog, best: _Best, records_of: RecordsOf) -> Iterator[s
             if point and all(has.get(axis) == value for axis, value in point.items()):
                 others = {k: v for k, v in one.variant.axes.items() if has.get(k) != v}
                 mine[spell_point(point)] = f", with {spell_point(others)}" if others else ""
-        cards = logbook.by_card(entry, records_of(name)) if mine else {}
+        cards = kernel_logs.by_card(entry, records_of(name)) if mine else {}
         for spelled, words in cards.items():
             if spelled in mine:
                 yield f"{name}{mine[spelled]}: {spelled}: {words}."

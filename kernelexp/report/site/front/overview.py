@@ -17,6 +17,7 @@ from kernelexp.report.document.document import Span, status, text_of
 from kernelexp.report.log import logbook, pending
 from kernelexp.report.log.pending import PendingArm, RecordsOf, Waits
 from kernelexp.report.site.front.outlook import Note, Outlook, ProfileOf, evidence_of, outlook
+from kernelexp.services import kernel_logs
 from kernelexp.services.kernel_logs import KernelLog
 
 LATEST = 8
@@ -136,7 +137,7 @@ def _latest(every: Iterable[tuple[str, Standings]], records_of: RecordsOf) -> It
         states = list(dict.fromkeys(map(logbook.verdict, entry.candidates)))
         changes = [figures.ratio(one.effect) for one in entry.candidates if one.effect]
         words = [", ".join(changes)] if 0 < len(changes) <= 3 else []
-        cards = logbook.by_card(entry, records_of(name))
+        cards = kernel_logs.by_card(entry, records_of(name))
         words += [f"{point}: {verdicts}" for point, verdicts in cards.items()]
         change = f" ({'; '.join(words)})" if words else ""
         yield Note(

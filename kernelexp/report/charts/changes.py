@@ -1,4 +1,4 @@
-"""The paired ratios of a run: every pair, the median of each process, interval and margin."""
+"""Plots of a run's changes: its pairs one by one, and each candidate at each size."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Iterator
 
+from kernelexp.judge import oversizes
 from kernelexp.judge.statistics import stats
 from kernelexp.model.measurement import Effect, Measurement
 from kernelexp.model.record import Record, final_reference, measurement_of, own_axes, unusual
@@ -13,11 +14,64 @@ from kernelexp.model.spelling import spell_point
 from kernelexp.report.charts.chart import Band, ChartAxis, Mark, Plot, Series
 from kernelexp.report.document import figures
 
+_MOST = 4
+"""Candidates that are told apart in one chart."""
+
+
+def of_sizes(record: Record) -> Iterator[Plot]:
+    """The change at each size; nothing where one size was timed. Of many candidates, those that are
+    the best somewhere."""
+    results = oversizes.ordered(record.sizes)
+    names = list(record.names[1:])
+    if len(names) > _MOST:
+        names = list(dict.fromkeys(filter(None, map(oversizes.best, results))))[:_MOST]
+    arms = record.by_name
+    series = []
+    for name in names:
+        marks = tuple(
+            Mark(
+                x=place,
+                y=100 * (effect.ratio - 1),
+                low=100 * (effect.low - 1),
+                high=100 * (effect.high - 1),
+                label=f"{result.size}, {figures.effect(effect)}",
+            )
+            for place, result in enumerate(results)
+            if (effect := result.effect(name)) is not None
+        )
+        title = spell_point(own_axes(record.baseline, arms[name]))
+        series += [Series(name=title, marks=marks)] if marks else []
+    if series and results:
+        parameter = oversizes.varied(record.sizes)
+        compared = f"change of {figures.compared(record.arms)}"
+        yield Plot(
+            title=f"{record.experiment}: {compared} to the baseline, by size",
+            x=ChartAxis(
+                label=parameter or "size",
+                categories=tuple(
+                    f"{result.parameters[parameter]:,}" if parameter else result.size
+                    for result in results
+                ),
+                ordered=True,
+            ),
+            y=ChartAxis(label=compared, unit="%"),
+            series=tuple(series),
+            bands=(
+                Band(
+                    name=f"margin ±{100 * record.margin:g}%",
+                    low=-100 * record.margin,
+                    high=100 * record.margin,
+                ),
+            ),
+            note="A bar is the interval.",
+        )
+
+
 DOTS_MAX = 400
 """Pairs that are drawn; of more, every n-th."""
 
 
-def plots(record: Record) -> Iterator[Plot]:
+def of_pairs(record: Record) -> Iterator[Plot]:
     """A plot for each candidate that was timed."""
     reference = final_reference(record)
     for name, candidate in record.judged.items():
@@ -34,10 +88,10 @@ def plots(record: Record) -> Iterator[Plot]:
         where = "".join(f", {condition}" for condition in unusual(record))
         title = f"{record.experiment}, {own}{where}: {what} in each pair"
         arm = [one.name for one in timed.arms].index(name)
-        yield _plot(timed, arm, base, effect, record.margin, (title, what))
+        yield _pairs(timed, arm, base, effect, record.margin, (title, what))
 
 
-def _plot(
+def _pairs(
     timed: Measurement,
     arm: int,
     base: int,

@@ -1,4 +1,4 @@
-"""The roofline of a chip with a kernel's profiled variants on it.
+"""Charts of profiles: the roofline of a chip with its profiled variants, and their stall reasons.
 
 Intensity is useful FLOPs over the bytes that DRAM moved; so a variant that reads its inputs twice
 stands further left, under a lower roof.
@@ -6,24 +6,25 @@ stands further left, under a lower roof.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import msgspec
 
 from kernelexp.facts import chips
 from kernelexp.facts.chips import Chip
-from kernelexp.model.arm import Arm
+from kernelexp.model.arm import Arm, ProfiledEvidence
 from kernelexp.model.errors import UsageError, join
 from kernelexp.model.record import Profile
-from kernelexp.report.charts.chart import ChartAxis, Mark, Plot, Series
+from kernelexp.report.charts.chart import Bars, ChartAxis, Mark, Plot, Series
 from kernelexp.report.document.document import grouped
 
 Find: TypeAlias = Callable[[Arm], Arm | None]
 """The variant of a profile as it was measured with the same sources; None where it was not."""
 
 
-def plots(
+def rooflines(
     kept: Iterable[tuple[str, Profile]], find: Find, dtype: str = ""
 ) -> tuple[tuple[Plot, ...], tuple[str, ...]]:
     """A plot for each chip that the profiles, each with its label, are of; and why the others
@@ -112,3 +113,51 @@ def _shorten(points: list[Mark]) -> list[Mark]:
         msgspec.structs.replace(point, label=", ".join(p for p in own if p not in shared))
         for point, own in zip(points, parts, strict=True)
     ]
+
+
+_STALL = re.compile(r"smsp__average_warp_latency_issue_stalled_(\w+)\.ratio")
+SMALLEST_STALL = 0.01
+"""States with a smaller share of the cycles in every profile are left out."""
+
+
+def stalls(subjects: Sequence[tuple[str, ProfiledEvidence]]) -> Bars:
+    """A group of bars for each state, the largest first; UsageError where a profile has none."""
+    result = [_stalls(name, evidence) for name, evidence in subjects]
+    totals = [sum(item.values()) or 1.0 for item in result]
+    states = {
+        state: max(item.get(state, 0.0) for item in result)
+        for state in dict.fromkeys(state for item in result for state in item)
+        if any(
+            item.get(state, 0.0) >= SMALLEST_STALL * total
+            for item, total in zip(result, totals, strict=True)
+        )
+    }
+    return Bars(
+        title="Stalls: " + " and ".join(name for name, _ in subjects),
+        unit="cycles of an average warp",
+        names=tuple(name for name, _ in subjects),
+        groups=tuple(
+            (state.replace("_", " "), tuple(item.get(state) for item in result))
+            for state in sorted(states, key=lambda state: -states[state])
+        ),
+        note="In the state `selected` the warp issues. States below 1% are left out.",
+    )
+
+
+def has_stalls(evidence: ProfiledEvidence) -> bool:
+    """Whether bars() has something to show."""
+    return any(map(_STALL.fullmatch, evidence.figures))
+
+
+def _stalls(name: str, evidence: ProfiledEvidence) -> dict[str, float]:
+    result = {
+        match[1]: value
+        for metric, value in evidence.figures.items()
+        if (match := _STALL.fullmatch(metric)) and isinstance(value, float)
+    }
+    if not result:
+        raise UsageError(
+            f"the profile of {name} has no stalls: take one with the sections of ncu's "
+            "WarpStateStats (kernelexp profile does)."
+        )
+    return result

@@ -1,4 +1,4 @@
-"""Two records side by side: their inputs, and the figures that differ."""
+"""The service of compare with records: their inputs, and the figures that differ."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError
 from kernelexp.model.record import Record, is_of
 from kernelexp.model.spelling import AxisValue, spell_point
-from kernelexp.report.document import figures
-from kernelexp.report.document.document import Block, Heading, Listing, Span, paragraph, table
 
 
 class DifferingArm(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,41 +150,6 @@ def _lines(root: Path, record: Record, name: str, files: dict[str, str]) -> list
     if name not in files:
         return []
     return sources.content(root, record, name).decode(errors="replace").splitlines()
-
-
-def render(compared: RecordDifference) -> Iterator[Block]:
-    """Yields the inputs of the runs, then their figures, then the sources' diffs."""
-    difference = compared.differing
-    one, other = difference.runs
-    yield Heading(f"{one} → {other}")
-    rows = [(name, *values) for name, values in difference.facts.items()]
-    for arm in difference.arms:
-        for axis, (before, after) in arm.axes.items():
-            rows.append((f"{arm.name}: {axis}", figures.axis(before), figures.axis(after)))
-        if arm.flags:
-            rows.append((f"{arm.name}: flags", *arm.flags))
-    if rows:
-        yield table(("", one, other), rows)
-    for arm, different in zip(difference.arms, compared.figures, strict=True):
-        figures_rows = [
-            (
-                own.metric.label.strip(),
-                figures.value(own.before),
-                figures.value(own.after),
-                figures.relative(own),
-            )
-            for own in different
-        ]
-        if figures_rows:
-            yield table((arm.name, "before", "after", "change"), figures_rows, numbers=(1, 2, 3))
-    for name in difference.unpaired:
-        yield paragraph(f"only in {name}")
-    for name, diff in difference.files.items():
-        yield paragraph(Span(name, "strong"))
-        yield Listing(diff)
-    differing = any(arm.figures for arm in difference.arms)
-    if not (rows or difference.files or difference.unpaired or differing):
-        yield paragraph("The same variants from the same files, with the same figures.")
 
 
 def _differences(one: Arm, other: Arm) -> Sequence[differences.Difference]:

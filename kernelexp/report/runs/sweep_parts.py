@@ -1,19 +1,26 @@
-"""The effect of each axis of a sweep on the time, and whether any axis has one."""
+"""Parts of a page of a sweep: how its variants were chosen, and what each axis does to the time."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from kernelexp.facts import metrics
+from kernelexp.facts.modelled_errors import ERRORS
 from kernelexp.judge import sweeps
 from kernelexp.judge.statistics import plateau as plateaus
 from kernelexp.judge.statistics.plateau import AxisEffect, AxisFinding, Plateau
 from kernelexp.judge.statistics.racing import RaceResult
-from kernelexp.model.record import Record
+from kernelexp.judge.sweeps import Swept
+from kernelexp.model.measurement import Effect
+from kernelexp.model.record import Record, Tuning
 from kernelexp.model.spelling import spell, spell_point
 from kernelexp.report.document import figures
-from kernelexp.report.document.document import Block, Cell, Span, paragraph, table
+from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, table
+
+if TYPE_CHECKING:
+    from kernelexp.services.run.sweep import Grid
 
 _SPREADS = 5
 DEPENDS = "depends"
@@ -63,11 +70,15 @@ def _change(effect: AxisEffect) -> str:
 
 
 def _factor(log_ratio: float) -> str:
-    return ratio(math.exp(min(log_ratio, 50.0)))
+    return _ratio(math.exp(min(log_ratio, 50.0)))
 
 
-def ratio(value: float) -> str:
-    """A time ratio: -1.24%, 60x."""
+def change(effect: Effect | None) -> str:
+    """A change of time as it is printed: -1.24%, 60x; empty for none."""
+    return _ratio(effect.printed[0]) if effect else ""
+
+
+def _ratio(value: float) -> str:
     if value < 2.0:
         return figures.percent(value)
     return f"{value:.1f}x" if value < 9.95 else f"{value:.0f}x" if value < 1e4 else "over 10000x"
@@ -157,3 +168,70 @@ def plateau(record: Record, race: RaceResult, flat: Plateau) -> Iterator[Block]:
         yield paragraph(
             "--emulate counts barriers, wavefronts and bank conflicts too.", style="dim", indent=2
         )
+
+
+def heading(swept: Record | Grid) -> str:
+    """Names the kernel and what was swept: `Sweep of gemm, sm_90a: stages=3,4`."""
+    return f"Sweep of {swept.kernel}, {swept.arch}: {swept.title.removeprefix('Sweep of ')}"
+
+
+def planned(grid: Grid, trials: int, strategy: str) -> Iterator[Block]:
+    """Yields the plan of a search."""
+    yield Heading(heading(grid))
+    base = spell_point({axis: grid.baseline.axes[axis] for axis in grid.swept})
+    yield paragraph(
+        f"Up to {trials} of {grid.size:,} variants, proposed by {strategy}, compared with {base}."
+    )
+
+
+def summary(record: Record, examined: Swept, tuning: Tuning, label: str) -> Iterator[Block]:
+    """Says how the variants were chosen, and names the best by a figure that is not a time."""
+    refused = sum(trial.value is None for trial in tuning.trials)
+    by = "" if record.measurement else f" by {tuning.objective}"
+    if tuning.objective == metrics.MODELLED.name:
+        by = f" by modelled times (off by {ERRORS.mean:.0%} on {ERRORS.times} measured ones)"
+    yield paragraph(
+        f"{len(tuning.trials)} of {tuning.space:,} variants were tried{by}, {refused} of them "
+        f"refused; proposed by {tuning.strategy} ({tuning.optimizer}, seed {tuning.seed}). "
+        f"{tuning.ended}"
+    )
+    if record.measurement is None:
+        _, value, base = best(record, examined)
+        yield paragraph(
+            Span(f"Best: {label}", "good"),
+            f" with {figures.value(value)}; the baseline has {figures.value(base)}.",
+        )
+
+
+def best(record: Record, examined: Swept) -> tuple[str, metrics.Value | None, Any]:
+    """The best arm of a search by a figure that is not a time, that figure, and the baseline's."""
+    metric = metrics.searchable(record.tuning.objective) if record.tuning else None
+    name = record.names[examined.ranking[0]]
+    if metric is None:
+        return name, None, None
+    return name, value_of(record, name), value_of(record, "baseline")
+
+
+def value_of(record: Record, name: str) -> metrics.Value | None:
+    """The figure that an arm was searched by."""
+    metric = metrics.searchable(record.tuning.objective) if record.tuning else None
+    if metric is None:
+        return None
+    if metric is metrics.MODELLED:
+        return sweeps.objective(record).get(name)
+    return metric.read(record.by_name[name])
+
+
+def metric_of(record: Record) -> metrics.Metric | None:
+    """The figure that was searched by, where no other column has it."""
+    name = record.tuning.objective if record.tuning and not record.measurement else ""
+    shown = ("launch__registers_per_thread", "")
+    return None if name in shown else metrics.searchable(name)
+
+
+def compared(record: Record) -> str:
+    """Names the figure of the front besides registers and shared memory."""
+    if record.measurement:
+        return "time, "
+    metric = metric_of(record)
+    return f"{metric.label}, " if metric else ""
