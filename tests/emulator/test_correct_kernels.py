@@ -24,14 +24,14 @@ LIMIT = 200_000
 
 @functools.cache
 def built(area: str) -> emulator.Module:
-    ptx = compile_cu(SOURCES / f"{area}.cu", target=AREAS[area].target, include=[SOURCES])
+    ptx = compile_cu(SOURCES / f"{area}.cu", target=AREAS[area].target)
     return emulator.load(ptx)
 
 
 @functools.cache
 def assembled(area: str) -> emulator.Module:
     target = AREAS[area].target
-    ptx = compile_cu(SOURCES / f"{area}.cu", target=target, include=[SOURCES])
+    ptx = compile_cu(SOURCES / f"{area}.cu", target=target)
     return emulator.load_cubin(*assemble(ptx, target))
 
 

@@ -233,6 +233,7 @@ def test_reports_for_code_hosts_name_file_and_line(run: Exec) -> None:
 
 
 def run_program(name: str, tools: Toolchain, *flags: str, words: Sequence[str] = ()) -> Ended:
+    """A program without kernels of its own is C++: as CUDA it takes nvcc three times as long."""
     program = kept.program([Path(__file__).with_name(name)], tools, *flags)
     with tempfile.TemporaryFile() as output:
         request = ExecRequest(argv=(str(program), *words))
@@ -242,7 +243,7 @@ def run_program(name: str, tools: Toolchain, *flags: str, words: Sequence[str] =
 
 
 def test_calls_of_cublas_are_computed_and_their_operands_checked(tools: Toolchain) -> None:
-    executed, output = run_program("products.cu", tools, "-lcublas")
+    executed, output = run_program("products.cpp", tools, "-lcublas")
     assert output == "47 calls\n"
     assert [finding.name for finding in executed.findings] == [
         *("uninitialised-copy", "uninitialised-copy", "copy-out-of-bounds")
@@ -251,7 +252,7 @@ def test_calls_of_cublas_are_computed_and_their_operands_checked(tools: Toolchai
 
 
 def test_products_of_cublaslt_have_biases_and_scalars_of_their_type(tools: Toolchain) -> None:
-    executed, output = run_program("products_lt.cu", tools, "-lcublasLt")
+    executed, output = run_program("products_lt.cpp", tools, "-lcublasLt")
     assert output == "0 right\n0 14 20 30 44\n"
     assert executed.computed == ("cublasLtMatmul",)
     assert not executed.findings
@@ -269,7 +270,7 @@ def test_the_libraries_are_compiled_with_their_own_headers_where_nvidias_are_ins
 
 
 def test_calls_of_cusparse_are_computed_and_their_operands_checked(tools: Toolchain) -> None:
-    executed, output = run_program("sparse.cu", tools, "-lcusparse")
+    executed, output = run_program("sparse.cpp", tools, "-lcusparse")
     assert output == "16 calls\n"
     assert [finding.name for finding in executed.findings] == [
         *("copy-out-of-bounds", "unsorted-indices")
@@ -279,7 +280,7 @@ def test_calls_of_cusparse_are_computed_and_their_operands_checked(tools: Toolch
 
 def test_calls_of_cufft_curand_and_nvrtc_are_computed(tools: Toolchain) -> None:
     libraries = ("-lcufft", "-lcurand", "-lnvrtc", "-lcuda")
-    executed, output = run_program("transforms.cu", tools, *libraries)
+    executed, output = run_program("transforms.cpp", tools, *libraries)
     assert output == "25 calls\n"
     assert executed.findings == ()
     assert executed.launches == 1

@@ -1,6 +1,7 @@
 // Calls of cuBLAS on random operands, each against double precision on the host: prints those whose
 // results differ, and how many there were.
 #include <cublas_v2.h>
+#include <cuda_runtime.h>
 
 #include <cmath>
 #include <cstdio>

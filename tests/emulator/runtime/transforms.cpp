@@ -1,6 +1,7 @@
 // Calls of cuFFT and cuRAND, and a kernel that NVRTC compiles: prints what is wrong, and how many
 // there were.
 #include <cuda.h>
+#include <cuda_runtime.h>
 #include <cufft.h>
 #include <curand.h>
 #include <nvrtc.h>

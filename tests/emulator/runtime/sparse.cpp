@@ -1,5 +1,6 @@
 // Calls of cuSPARSE on random operands, each against double precision on the host: prints those whose
 // results differ, and how many there were.
+#include <cuda_runtime.h>
 #include <cusparse.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 #include <cublasLt.h>
 #include <cuda_fp16.h>
+#include <cuda_runtime.h>
 #include <cstdio>
 #include <vector>
 #include <cmath>
