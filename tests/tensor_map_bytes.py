@@ -3,6 +3,9 @@ as SASS, puts the fields in their places."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeAlias
+
 import kept
 import numpy as np
 
@@ -35,8 +38,31 @@ BEGIN = """
 """
 
 
-def made(tools: Toolchain, changes: list[tuple[str, int, int | None]]) -> bytes:
-    """The bytes of a map that was all zeros: (field, value, index)."""
+Change: TypeAlias = tuple[str, int, int | None]
+"""A field, what it is replaced by, and the index where it has several."""
+
+
+def made(tools: Toolchain, changes: Sequence[Change]) -> bytes:
+    """The bytes of a map that was all zeros."""
+    return made_each(tools, [changes])[0]
+
+
+def made_each(tools: Toolchain, maps: Sequence[Sequence[Change]]) -> list[bytes]:
+    """What made() returns of each; in less time, as their code is disassembled together."""
+    argv = [tools.ptxas, "-arch=sm_90a", "m.ptx", "-o", "m.cubin"]
+    cubins = [kept.run(argv, {"m.ptx": _ptx(changes)}, "m.cubin") for changes in maps]
+    launch = Launch(
+        entry="make", grid=(1, 1, 1), block=(1, 1, 1), arguments=(Pointer(array="out"),)
+    )
+    images = []
+    for cubin, listing in zip(cubins, kept.listings(tools.cuobjdump, cubins), strict=True):
+        out = np.zeros(TENSOR_MAP_BYTES, np.uint8)
+        execute.run(modules.load_cubin(cubin, listing), launch, {"out": out})
+        images.append(out.tobytes())
+    return images
+
+
+def _ptx(changes: Sequence[Change]) -> str:
     text = [f"st.shared.b32 [map+{at}], 0;" for at in range(0, TENSOR_MAP_BYTES, 4)]
     for field, value, index in changes:
         where = "" if index is None else f" {index},"
@@ -46,13 +72,4 @@ def made(tools: Toolchain, changes: list[tuple[str, int, int | None]]) -> bytes:
         )
     for at in range(0, TENSOR_MAP_BYTES, 4):
         text += [f"ld.shared.b32 %t, [map+{at}];", f"st.global.b32 [%rd1+{at}], %t;"]
-    argv = [tools.ptxas, "-arch=sm_90a", "m.ptx", "-o", "m.cubin"]
-    cubin = kept.run(argv, {"m.ptx": BEGIN + "\n".join(text) + "\nret;\n}\n"}, "m.cubin")
-    listing = kept.run([tools.cuobjdump, "-sass", "m.cubin"], {"m.cubin": cubin}).decode()
-    module = modules.load_cubin(cubin, listing)
-    out = np.zeros(TENSOR_MAP_BYTES, np.uint8)
-    launch = Launch(
-        entry="make", grid=(1, 1, 1), block=(1, 1, 1), arguments=(Pointer(array="out"),)
-    )
-    execute.run(module, launch, {"out": out})
-    return out.tobytes()
+    return BEGIN + "\n".join(text) + "\nret;\n}\n"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import functools
 
 import pytest
-from tensor_map_bytes import made
+from tensor_map_bytes import Change, made_each
 
 from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import TensorMap
 from warpsim.machine.memory import tensor_map_image
 
 ADDRESS = 0x7F12_3456_7800
-PLAIN: list[tuple[str, int, int | None]] = [
+PLAIN: list[Change] = [
     ("global_address", ADDRESS, None),
     ("rank", 2, None),
     *(("global_dim", extent, place) for place, extent in enumerate((1000, 300, 7))),
@@ -22,35 +22,39 @@ PLAIN: list[tuple[str, int, int | None]] = [
     ("elemtype", 6, None),
     ("swizzle_mode", 3, None),
 ]
+OTHERS: list[Change] = [
+    ("interleave_layout", 1, None),
+    ("fill_mode", 1, None),
+    ("element_stride", 2, 1),
+    ("elemtype", 11, None),
+    ("rank", 6, None),
+]
+"""What a map has in place of PLAIN's to be of a kind that is not executed."""
 
 
-def test_fields_are_read_where_ptxas_puts_them(tools: Toolchain, tmp_path: Path) -> None:
-    address, tensor = tensor_map_image.decode(made(tools, PLAIN), "x")
+@functools.cache
+def maps(tools: Toolchain) -> dict[Change | None, bytes]:
+    """The bytes of a plain map, and those with each of the others."""
+    kinds = [None, *OTHERS]
+    changes = [PLAIN if other is None else [*PLAIN, other] for other in kinds]
+    return dict(zip(kinds, made_each(tools, changes), strict=True))
+
+
+def test_fields_are_read_where_ptxas_puts_them(tools: Toolchain) -> None:
+    address, tensor = tensor_map_image.decode(maps(tools)[None], "x")
     assert tensor is not None
     assert (address, tensor.array, tensor.element) == (ADDRESS, "x", "f16")
     assert (tensor.shape, tensor.box, tensor.swizzle) == ((1000, 300, 7), (64, 32, 1), "128B")
     assert tensor.strides_bytes == (2048, 0xA_0000_0000 * 16)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        ("interleave_layout", 1, None),
-        ("fill_mode", 1, None),
-        ("element_stride", 2, 1),
-        ("elemtype", 11, None),
-        ("rank", 6, None),
-    ],
-)
-def test_a_map_of_a_kind_that_is_not_executed_is_none(
-    tools: Toolchain, tmp_path: Path, change: tuple[str, int, int | None]
-) -> None:
-    data = made(tools, [*PLAIN, change])
-    assert tensor_map_image.decode(data, "x") == (ADDRESS, None)
+@pytest.mark.parametrize("change", OTHERS)
+def test_a_map_of_a_kind_that_is_not_executed_is_none(tools: Toolchain, change: Change) -> None:
+    assert tensor_map_image.decode(maps(tools)[change], "x") == (ADDRESS, None)
 
 
-def test_bytes_where_another_dimension_would_be_are_none(tools: Toolchain, tmp_path: Path) -> None:
-    data = bytearray(made(tools, PLAIN))
+def test_bytes_where_another_dimension_would_be_are_none(tools: Toolchain) -> None:
+    data = bytearray(maps(tools)[None])
     data[0x20 + 4 * 3] = 1
     assert tensor_map_image.decode(bytes(data), "x")[1] is None
 

@@ -8,11 +8,19 @@ import re
 
 import numpy as np
 import pytest
-from harness import assemble, found, ptx, run_sass
+from harness import assemble, assemble_all, found, launched, ptx, run_sass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpsim import CubinError, SassSyntaxError, Schedule, UnsupportedInstruction, load_cubin, run
+from warpsim import (
+    CubinError,
+    Result,
+    SassSyntaxError,
+    Schedule,
+    UnsupportedInstruction,
+    load_cubin,
+    run,
+)
 from warpsim.front.sass import text
 from warpsim.front.sass.cubin import read
 from warpsim.front.sass.syntax import (
@@ -27,11 +35,28 @@ from warpsim.launch import Launch, Pointer
 
 COPY = "mad.wide.u32 %d0, %t, 4, %a; ld.global.u32 %r0, [%d0];"
 STORE = "mad.wide.u32 %d0, %t, 4, %out; st.global.u32 [%d0], %r0;"
+EVENT = f"{COPY} pmevent 3; {STORE}"
+COPIED = f"{COPY} {STORE}"
+INVERTED = f"{COPY} not.b32 %r0, %r0; {STORE}"
+GUARDED = "setp.eq.u32 %p0, %t, 3; @%p0 st.global.u32 [%out], %t;"
+OUTSIDE = f"{COPY} mad.wide.u32 %d0, %t, 4096, %out; st.global.u32 [%d0], %r0;"
+ALONE = "setp.lt.u32 %p0, %t, 32; @%p0 bra over; bar.sync 1, 64; over: st.global.u32 [%out], %t;"
+NUMBERED = f"mov.u32 %r0, %warpid; {STORE}"
+QUOTIENTS = f"""{COPY} .reg .f32 %f<3>; mov.b32 %f0, %r0; mov.f32 %f1, 0f40400000;
+div.rn.f32 %f2, %f0, %f1; mov.b32 %r0, %f2; shfl.sync.bfly.b32 %r1, %r0, 2, 0x1f, -1;
+add.u32 %r0, %r0, %r1; shfl.sync.bfly.b32 %r1, %r0, 1, 0x1f, -1; add.u32 %r0, %r0, %r1; {STORE}"""
+BODIES = (EVENT, COPIED, INVERTED, GUARDED, OUTSIDE, ALONE, NUMBERED, QUOTIENTS)
 
 
 @functools.cache
-def assembled(body: str, target: str = "sm_90a", shared: str = "") -> tuple[bytes, str]:
-    return assemble(ptx(body, ["a", "out"], target=target, shared=shared), target)
+def assembled() -> dict[str, tuple[bytes, str]]:
+    """Cubins and listings of the bodies for sm_90a, by body."""
+    texts = [ptx(body, ["a", "out"], target="sm_90a") for body in BODIES]
+    return dict(zip(BODIES, assemble_all(texts, "sm_90a"), strict=True))
+
+
+def execute(body: str, arrays: dict[str, np.ndarray], threads: int = 32) -> Result:
+    return launched(load_cubin(*assembled()[body]), arrays, threads=threads)
 
 
 def arrays(count: int = 32) -> dict[str, np.ndarray]:
@@ -39,9 +64,8 @@ def arrays(count: int = 32) -> dict[str, np.ndarray]:
 
 
 def test_an_instruction_that_is_not_covered_is_named_with_its_address():
-    body = f"{COPY} pmevent 3; {STORE}"
     with pytest.raises(UnsupportedInstruction) as refusal:
-        load_cubin(*assembled(body))
+        load_cubin(*assembled()[EVENT])
     sentence = str(refusal.value)
     assert "PMTRIG" in sentence
     assert "is not covered by the emulator." in sentence
@@ -50,7 +74,7 @@ def test_an_instruction_that_is_not_covered_is_named_with_its_address():
 
 
 def test_what_follows_a_register_after_a_dot_is_refused_where_it_is_not_modelled():
-    cubin, listing = assembled(f"{COPY} not.b32 %r0, %r0; {STORE}")
+    cubin, listing = assembled()[INVERTED]
     (line,) = [item for item in listing.splitlines() if "LOP3.LUT" in item]
     changed = re.sub(r"(R\d+), (R\w+)", r"\1, \2.H1_H1", line, count=1)
     with pytest.raises(UnsupportedInstruction, match="part of a register that is not covered"):
@@ -58,14 +82,14 @@ def test_what_follows_a_register_after_a_dot_is_refused_where_it_is_not_modelled
 
 
 def test_a_listing_of_another_cubin_is_refused():
-    cubin, _ = assembled(f"{COPY} {STORE}")
-    _, listing = assembled(f"{COPY} not.b32 %r0, %r0; {STORE}")
+    cubin, _ = assembled()[COPIED]
+    _, listing = assembled()[INVERTED]
     with pytest.raises(SassSyntaxError, match="is not what the cubin has at 0x"):
         load_cubin(cubin, listing)
 
 
 def test_a_guard_that_is_not_its_word_s_is_refused():
-    cubin, listing = assembled("setp.eq.u32 %p0, %t, 3; @%p0 st.global.u32 [%out], %t;")
+    cubin, listing = assembled()[GUARDED]
     assert "@P0 EXIT" in listing
     with pytest.raises(SassSyntaxError, match="the guard of `@!P0 EXIT` is not its word's"):
         load_cubin(cubin, listing.replace("@P0 EXIT", "@!P0 EXIT"))
@@ -78,8 +102,9 @@ def test_a_file_that_is_no_cubin_is_one_sentence(content: bytes):
 
 
 def test_an_architecture_that_is_not_covered_is_one_sentence():
+    text = ptx(COPIED, ["a", "out"], target="sm_103a")
     with pytest.raises(CubinError, match="for sm_103; the emulator executes the SASS of sm_80 to"):
-        load_cubin(*assembled(f"{COPY} {STORE}", "sm_103a"))
+        load_cubin(*assemble(text, "sm_103a"))
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a"])
@@ -97,34 +122,25 @@ def test_static_shared_memory_is_where_programs_look_for_it(target: str):
 
 
 def test_a_store_outside_of_every_array_is_a_finding():
-    body = f"{COPY} mad.wide.u32 %d0, %t, 4096, %out; st.global.u32 [%d0], %r0;"
-    result = run_sass(ptx(body, ["a", "out"], target="sm_90a"), "sm_90a", arrays())
+    result = execute(OUTSIDE, arrays())
     assert found(result) == {"out-of-bounds"}
 
 
 def test_lanes_that_wait_for_one_that_never_comes_hang():
-    body = "setp.lt.u32 %p0, %t, 32; @%p0 bra over; bar.sync 1, 64; over: st.global.u32 [%out], %t;"
-    result = run_sass(ptx(body, ["a", "out"], target="sm_90a"), "sm_90a", arrays(), threads=64)
+    result = execute(ALONE, arrays(), threads=64)
     assert found(result) == {"hang"}
     assert "barrier 1: 32 of 64 threads arrived" in result.hang[0].waits_for
 
 
 def test_a_warp_reads_its_number():
-    body = f"mov.u32 %r0, %warpid; {STORE}"
     both = arrays(96)
-    text_ = ptx(body, ["a", "out"], target="sm_90a")
-    assert "SR_VIRTID" in assemble(text_, "sm_90a")[1]
-    assert not run_sass(text_, "sm_90a", both, threads=96).findings
+    assert "SR_VIRTID" in assembled()[NUMBERED][1]
+    assert not execute(NUMBERED, both, threads=96).findings
     assert (both["out"] == np.arange(96) // 32).all()
 
 
-QUOTIENTS = f"""{COPY} .reg .f32 %f<3>; mov.b32 %f0, %r0; mov.f32 %f1, 0f40400000;
-div.rn.f32 %f2, %f0, %f1; mov.b32 %r0, %f2; shfl.sync.bfly.b32 %r1, %r0, 2, 0x1f, -1;
-add.u32 %r0, %r0, %r1; shfl.sync.bfly.b32 %r1, %r0, 1, 0x1f, -1; add.u32 %r0, %r0, %r1; {STORE}"""
-
-
 def test_lanes_that_have_met_at_a_barrier_go_on_together_under_every_schedule():
-    cubin, listing = assembled(QUOTIENTS)
+    cubin, listing = assembled()[QUOTIENTS]
     assert "BSYNC" in listing
     module = load_cubin(cubin, listing)
     launch = Launch(
@@ -228,7 +244,7 @@ def test_an_array_with_the_name_of_a_constant_is_that_constant() -> None:
 
 
 def test_a_damaged_cubin_is_refused_in_a_sentence_or_read() -> None:
-    content, _ = assembled(f"{COPY} {STORE}")
+    content, _ = assembled()[COPIED]
     rng = random.Random(7010)
     refused = 0
     for _ in range(300):
