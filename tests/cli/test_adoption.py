@@ -129,3 +129,18 @@ def test_a_template_s_argument_is_named_where_the_entry_is(own: Path, kx: Kx) ->
     assert result.exit_code == errors.OK, result.output
     assert "bias: float*, 8 bytes, not used: 0 is passed\n" in result.stdout
     assert "axis impl: 2, 3 (default: 2)" in result.stdout
+
+
+def test_an_axis_may_have_the_name_that_a_template_gives_its_own_parameter(
+    own: Path, kx: Kx
+) -> None:
+    source = ADD.replace("<int A, int B>", "<int A = 0, int B = 2>").replace("float* y) {", HOST)
+    (own.parent / "add.cu").write_text(source)
+    known = ("--block", "32", "--grid", "1", "--shape", "x=32", "--shape", "y=32")
+    words = ("--arch", "sm_90a", *known, "--reference", "y=x + 2")
+    result = kx("adopt", "../add.cu", "--entry", "add<0, B>", "--axis", "B=2,3", *words, cwd=own)
+    assert result.exit_code == errors.OK, result.output
+    assert "axis b: 2, 3 (default: 2)" in result.stdout
+
+
+HOST = "float* y) { constexpr int B = 2;"

@@ -21,7 +21,7 @@ from kernelexp.services.adopt import adopted, constants, copying, draft, jobs
 from kernelexp.services.adopt import entry as entries
 from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.copying import SourceCopy
-from kernelexp.services.adopt.declarations import Declaration
+from kernelexp.services.adopt.declarations import Declaration, read
 from kernelexp.services.adopt.entry import KernelEntry
 from kernelexp.services.adopt.notation import WantedLaunch
 from kernelexp.system.live import OnProgress
@@ -98,8 +98,23 @@ def _arguments(entry: str) -> list[str]:
 
 
 def _defines(text: str, name: str) -> bool:
-    """Whether a source has a macro or a constant of that name."""
-    return re.search(rf"#\s*define\s+{name}\b|\b{name}\s*=(?!=)", text) is not None
+    """Whether an --entry may name it: a macro, or a constant outside of functions and types."""
+    if re.search(rf"#\s*define\s+{name}\b", text):
+        return True
+    given = re.compile(rf"\b{name}\s*=(?!=)")
+    return any(given.search(_outside(text, item)) for item in read(text))
+
+
+def _outside(text: str, declaration: Declaration) -> str:
+    """A declaration without what only it can name: a body, and the parameters of a template."""
+    own = text[declaration.first : declaration.end]
+    if own.endswith("}"):  # a function
+        return ""
+    own = _TEMPLATE.sub("", own)
+    return own if "enum" in declaration.words else own.partition("{")[0]
+
+
+_TEMPLATE = re.compile(r"\btemplate\s*<(?:[^<>]|<[^<>]*>)*>")
 
 
 def _choose(source: Path, declarations: Sequence[Declaration], wanted: WantedLaunch) -> ChosenEntry:
