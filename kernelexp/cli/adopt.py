@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -15,7 +16,7 @@ import typer
 from kernelexp.cli import adoption, common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_number, parse_numbers, parse_pairs, parse_whole
-from kernelexp.cli.console import progress_bars
+from kernelexp.cli.console import print_message, progress_bars
 from kernelexp.cli.modes import given, refuse_all_but, refuse_other_modes
 from kernelexp.cli.options import HERE, argument, option
 from kernelexp.model.errors import UsageError
@@ -202,7 +203,11 @@ def adopt(
     from kernelexp.services.adopt.expressions import parse_expressions, parse_reference
     from kernelexp.services.adopt.launched import AdoptedLaunch
 
-    loaded = _replaced(project, as_ or kernel) if replace else common.load(project)
+    loaded = common.load(project)
+    if replace:
+        name = as_ or (_own_name(kernel) if from_program else kernel)
+        ctx.with_resource(_replacing(loaded, name, "--as" if from_program else "--kernel"))
+        loaded = common.load(project)
     tools = common.tools(loaded, nvcc)
     if from_program:
         _refuse_given(ctx, *_OF_LAUNCH)
@@ -283,17 +288,29 @@ def adopt(
     raise typer.Exit(adoption.conclude(loaded, launch, text, added, undo, nvcc))
 
 
-def _replaced(project: Path, kernel: str) -> Project:
-    """The project without a kernel of that name."""
+def _own_name(choice: str) -> str:
+    """What --kernel 'sums::row<2>:3' of a program's launch calls its kernel."""
+    return _NUMBERED.sub("", choice).partition("<")[0].rpartition("::")[2]
+
+
+@contextlib.contextmanager
+def _replacing(loaded: Project, kernel: str, option: str) -> Iterator[None]:
+    """Makes room for a kernel of that name; says what becomes of the one that has it."""
     from kernelexp.services.adopt import adopted
 
-    loaded = common.load(project)
     if not kernel:
-        raise UsageError("--replace: say which with --kernel NAME.")
+        raise UsageError(f"--replace: say which with {option} NAME.")
     if kernel not in loaded.kernels:
-        return loaded
-    typer.echo(f"replaced: the old {kernel} is in {adopted.replace(loaded, kernel)}")
-    return common.load(project)
+        yield
+        return
+    kept, was_there = "", (loaded.root / "variants" / kernel).is_dir()
+    try:
+        with adopted.replacing(loaded, kernel, option) as kept:
+            typer.echo(f"replaced: the old {kernel} is in {kept}")
+            yield
+    finally:
+        if kept and was_there and not (loaded.root / kept).exists():
+            print_message(f"note: nothing replaced the old {kernel}: it is back")
 
 
 _OF_LAUNCH = (

@@ -98,6 +98,31 @@ def test_a_kernel_that_was_adopted_wrongly_is_replaced(ring: Path, kx: Kx) -> No
     assert (list(loaded.kernels), list(loaded.experiments)) == (["ring"], [])
 
 
+def files(folder: Path) -> dict[str, bytes]:
+    paths = [folder / "experiments.yaml", *(folder / "variants").rglob("*")]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ((REFERENCE, "--flag=-Dring=5"), errors.BUILD),
+        ((REFERENCE, "--output", "z"), errors.USAGE),
+        (("y=torch.zeros(nothing)",), errors.USAGE),
+    ],
+)
+def test_a_kernel_that_nothing_replaces_stays(
+    ring: Path, kx: Kx, words: tuple[str, ...], code: int
+) -> None:
+    command = ("adopt", "../ring.cu", "--arch", "sm_90a", *FILL)
+    kx(*command, REFERENCE, "--smem", "512", "--axis", "STAGES=4", cwd=ring)
+    before = files(ring)
+    failed = kx(*command, *words, "--smem", "512", "--kernel", "ring", "--replace", cwd=ring)
+    assert failed.exit_code == code, failed.output
+    assert "note: nothing replaced the old ring: it is back\n" in failed.stderr
+    assert files(ring) == before
+
+
 def test_a_kernel_with_records_is_not_replaced(ring: Path, kx: Kx) -> None:
     command = ("adopt", "../ring.cu", "--arch", "sm_90a", *FILL, REFERENCE, "--smem", "512")
     two = kx(*command, "--axis", "STAGES=4", "--axis", "block=128", cwd=ring)

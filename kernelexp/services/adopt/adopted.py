@@ -54,44 +54,55 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
     """Of its launch, where the compiler that made it has written that down."""
 
 
-def name_kernel(project: Project, wanted: str) -> str:
-    """The name of a new kernel; UsageError where it can't be that."""
+def name_kernel(project: Project, wanted: str, option: str = "--kernel") -> str:
+    """The name of a new kernel, which `option` gives; UsageError where it can't be that."""
     if not is_name(wanted):
-        raise UsageError(f"{wanted!r} can't be a kernel's name: give another with --kernel.")
+        raise UsageError(f"{wanted!r} can't be a kernel's name: give another with {option}.")
     if wanted in project.kernels or (project.root / "variants" / wanted).exists():
         raise UsageError(
             f"there is a kernel {wanted} already: edit variants/{wanted}/problem.py and run "
-            f"kernelexp emulate {wanted}, give another name with --kernel, or replace it: "
-            f"--kernel {wanted} --replace."
+            f"kernelexp emulate {wanted}, give another name with {option}, or replace it: "
+            f"{option} {wanted} --replace."
         )
     return wanted
 
 
-def replace(project: Project, kernel: str) -> str:
+@contextmanager
+def replacing(project: Project, kernel: str, option: str) -> Iterator[str]:
     """Removes a kernel and its experiments, to make room for another of its name; where its folder
-    is then, from the root. UsageError where any of them has a record."""
+    is meanwhile, from the root. Puts them back where no other takes its place.
+
+    UsageError, which names the `option` of another name, where any of them has a record.
+    """
     own = [name for name, item in project.experiments.items() if item.kernel == kernel]
     if recorded := [name for name in own if records.count(project.root, name)]:
         raise UsageError(
             f"--replace: {join(recorded)} of {kernel} has records: give the new kernel another "
-            "name with --kernel."
+            f"name with {option}."
         )
-    path, folder = project.root / layout.FILE, project.root / "variants" / kernel
+    before = configuration(project.root)
     text = editing.read(project.root)
-    for name in own:
-        place = project.places[name].partition(":")[0]
-        if place != layout.FILE:
-            (project.root / place).unlink()
     inside = [name for name in own if project.places[name].startswith(f"{layout.FILE}:")]
     text = editing.remove(text, "experiments", inside) if inside else text
-    text = editing.remove(text, "kernels", [kernel]) if kernel in project.kernels else text
-    disk.write(path.resolve(), text.encode())
-    kept = f".kernelexp/replaced/{kernel}"
-    shutil.rmtree(project.root / kept, ignore_errors=True)
-    if folder.is_dir():
-        (project.root / kept).parent.mkdir(parents=True, exist_ok=True)
-        folder.rename(project.root / kept)
-    return kept
+    text = editing.remove(text, "kernels", [kernel])
+    folder, kept = project.root / "variants" / kernel, f".kernelexp/replaced/{kernel}"
+    place = project.root / kept
+    shutil.rmtree(place, ignore_errors=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        disk.write((project.root / layout.FILE).resolve(), text.encode())
+        for name in own:
+            if name not in inside:
+                (project.root / project.places[name].partition(":")[0]).unlink()
+        if folder.is_dir():
+            folder.rename(place)
+        yield kept
+    finally:
+        if not folder.exists():
+            if place.is_dir():
+                place.rename(folder)
+            for path, content in before.items():
+                disk.write(path.resolve(), content)
 
 
 @contextmanager

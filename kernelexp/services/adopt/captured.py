@@ -51,7 +51,7 @@ def adopt(
     file = precompiled.read(folder / captures.CUBIN)
     wanted = [WantedLaunch(entry=capture.symbol)]
     kernel = name or plain_name(capture.symbol)
-    compiled = precompiled.adopt(project, file, wanted, kernel, "", signature, tools)
+    compiled = precompiled.adopt(project, file, wanted, kernel, "", signature, tools, option="--as")
     with adopted.whole(compiled.folder):
         launch = _launch(folder, capture)
         entry, maps = _described(compiled.entries[0], capture)

@@ -91,7 +91,7 @@ def adopt(
     source = _source(request, launch)
     wanted = WantedLaunch(entry=_instance(spelled))
     given = (*_device_flags(calls, [source, *_written(launch)]), *extra)
-    chosen = service.choose(project, source, [wanted], name, given)
+    chosen = service.choose(project, source, [wanted], name, given, option="--as")
     flags = chosen.flags
     compiled = service.compile_entry(project, chosen, arch, tools, flags)
     with adopted.whole(compiled.folder):

@@ -139,15 +139,17 @@ def adopt(
     signature: str,
     tools: Toolchain,
     flags: Sequence[str] = (),
+    option: str = "--kernel",
 ) -> Compiled:
     """Copies the file into the kernel's folder and builds it.
 
+    option: gives another name of the kernel.
     BuildError where ptxas refuses it, UsageError for a signature that it can't have.
     """
     arch = _arch(file, arch)
     symbols = [choose(file, launch.entry) for launch in wanted]
     plain = list(map(plain_name, symbols))
-    name = adopted.name_kernel(project, kernel or plain[0])
+    name = adopted.name_kernel(project, kernel or plain[0], option)
     written = _parse(signature)
     beside = read_notes(file.path)
     source = f"{name}{file.path.suffix}"

@@ -62,10 +62,12 @@ def choose(
     kernel: str,
     flags: Sequence[str] = (),
     axes: Mapping[str, int] = {},
+    option: str = "--kernel",
 ) -> Chosen:
     """The entries of a source, or its only one; UsageError lists those that there are.
 
-    axes: values of names among a template's arguments that stand for nothing in the source.
+    axes: values of names among a template's arguments that stand for nothing in the source;
+    option: gives another name of the kernel.
     """
     copy = copying.read(source, copying.folders_of(flags, project.root))
     own = {x: n for x, n in axes.items() if not any(_defines(t, x) for t in copy.texts.values())}
@@ -85,7 +87,7 @@ def choose(
     if not declarations:
         raise UsageError(f"{source} has no __global__ function.")
     entries = tuple(_choose(source, declarations, launch) for launch in wanted)
-    name = adopted.name_kernel(project, kernel or entries[0].declaration.kernel)
+    name = adopted.name_kernel(project, kernel or entries[0].declaration.kernel, option)
     into = f"variants/{name}/{ORIGIN}"
     moved = copying.moved(flags, copy, project.root, into)
     return Chosen(copy=copy, entries=entries, kernel=name, flags=moved, places=places)

@@ -264,6 +264,20 @@ def test_what_cannot_be_had_by_itself_is_one_sentence(
     assert not (project / "variants/none").exists()
 
 
+def test_another_launch_of_a_kernel_has_another_name_or_replaces_it(
+    project: Path, kx: Kx
+) -> None:
+    words = ("adopt", "--from-program", BUILT, "--kernel")
+    assert kx(*words, "smooth:1", cwd=project).exit_code == errors.OK
+    again = kx(*words, "smooth<2>:3", cwd=project)
+    sentence = "give another name with --as, or replace it: --as smooth --replace.\n"
+    assert again.stderr.endswith(sentence)
+    replaced = kx(*words, "smooth<2>:3", "--replace", cwd=project)
+    assert replaced.exit_code == errors.OK, replaced.stderr
+    assert "replaced: the old smooth is in .kernelexp/replaced/smooth\n" in replaced.stdout
+    assert "launch 5" in (project / "experiments.yaml").read_text()
+
+
 def test_a_build_of_its_own_says_what_the_kernel_is_compiled_with(project: Path, kx: Kx) -> None:
     (project.parent / "headers").mkdir()
     shutil.copy(project.parent / "scale.cuh", project.parent / "headers/elsewhere.cuh")
