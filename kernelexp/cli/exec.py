@@ -111,6 +111,7 @@ def exec_(
     tools = toolchain.find(nvcc, root / ".kernelexp")
     # With --json, standard output is one document: the program's own goes to standard error.
     executed = execution.execute(result, tools, root, output=sys.stderr.fileno() if json else None)
+    execution.require_checked(result, executed)
     _show(executed, junit, sarif, verbose, json)
     raise typer.Exit(execution.exit_code(executed))
 

@@ -140,7 +140,7 @@ def execute(
     """Builds and runs a program; `root` has the cache.
 
     output: the file that its standard output goes to; None: this process's own.
-    Raises BuildError; UsageError, also where all went well but no launch was one to be checked.
+    Raises BuildError, UsageError.
     """
     settings, arch = _settings(request)
     runtime = library.folder(root)
@@ -159,7 +159,7 @@ def execute(
     else:
         launched = any(report.kernels for report in ran.reports)
         refused = "" if launched else _unserved((request.folder or Path()) / argv[0])
-    executed = Executed(
+    return Executed(
         program=Path(argv[0]).name,
         returncode=ran.returncode,
         seconds=ran.seconds,
@@ -168,22 +168,18 @@ def execute(
         mistakes=tuple(sorted(mistakes, key=_order)),
         refused=refused,
     )
-    if exit_code(executed) == errors.OK and (reason := _why_unchecked(request, executed)):
-        raise UsageError(reason)
-    return executed
 
 
-def _why_unchecked(request: ExecRequest, executed: Executed) -> str:
-    """Says what of a request has no launch; empty where something was checked, or launched none."""
-    if not executed.launches:
-        return ""
+def require_checked(request: ExecRequest, executed: Executed) -> None:
+    """UsageError where a run that ends well has launches, but none that the request names."""
+    if not executed.launches or exit_code(executed) != errors.OK:
+        return
     for name in request.kernels:
         if not any(is_named(name, kernel.kernel) for kernel in executed.kernels):
-            return _launches_none(executed.program, name, executed.kernels)
-    if any(kernel.judged for kernel in executed.kernels):
-        return ""
-    names = " and ".join(request.kernels) or executed.program
-    return f"nothing was checked: --launches leaves out every launch of {names}."
+            raise UsageError(_launches_none(executed.program, name, executed.kernels))
+    if not any(kernel.judged for kernel in executed.kernels):
+        names = " and ".join(request.kernels) or executed.program
+        raise UsageError(f"nothing was checked: --launches leaves out every launch of {names}.")
 
 
 def _launches_none(program: str, name: str, kernels: Sequence[KernelTotals]) -> str:

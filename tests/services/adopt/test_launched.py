@@ -264,9 +264,7 @@ def test_what_cannot_be_had_by_itself_is_one_sentence(
     assert not (project / "variants/none").exists()
 
 
-def test_another_launch_of_a_kernel_has_another_name_or_replaces_it(
-    project: Path, kx: Kx
-) -> None:
+def test_another_launch_of_a_kernel_has_another_name_or_replaces_it(project: Path, kx: Kx) -> None:
     words = ("adopt", "--from-program", BUILT, "--kernel")
     assert kx(*words, "smooth:1", cwd=project).exit_code == errors.OK
     again = kx(*words, "smooth<2>:3", cwd=project)
