@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import shutil
 import signal
@@ -112,6 +113,13 @@ def shared_builds(request: pytest.FixtureRequest) -> None:
         root = request.getfixturevalue("scale")
         shutil.rmtree(root / build.CACHE / "build")
         kept.share_builds(root)
+
+
+@pytest.fixture
+def same_path(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """An empty folder with the same path each time that a test runs: see kept.same_folder()."""
+    with kept.same_folder(hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]) as folder:
+        yield folder
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -9,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from filelock import FileLock
@@ -160,6 +161,23 @@ def share_builds(root: Path) -> None:
     _BUILDS.mkdir(parents=True, exist_ok=True)
     (root / build.CACHE).mkdir(exist_ok=True)
     (root / build.CACHE / "build").symlink_to(_BUILDS)
+
+
+@contextlib.contextmanager
+def same_folder(name: str) -> Iterator[Path]:
+    """An empty folder that has the same path in each run of this checkout's tests.
+
+    What is adopted names the path of its source, so only there are its builds found again. It lies
+    outside the checkout, which is a repository.
+    """
+    checkout = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
+    folder = Path(tempfile.gettempdir()) / f"kernelexp-tests-{checkout}" / name
+    folder.parent.mkdir(exist_ok=True)
+    with FileLock(folder.with_suffix(".lock")):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        yield folder
+        shutil.rmtree(folder)
 
 
 def tidy() -> None:

@@ -54,13 +54,13 @@ KNOWN = (
 
 
 @pytest.fixture
-def new(tmp_path: Path, hashed: Path, kx: Kx) -> Path:
+def new(same_path: Path, hashed: Path, kx: Kx) -> Path:
     """A new project with the compiler hashed already, and a foreign source beside it."""
-    (tmp_path / "theirs/own").mkdir(parents=True)
-    (tmp_path / "theirs/kernels.cu").write_text(SOURCE)
-    (tmp_path / "theirs/own/types.h").write_text(HEADER)
-    root = tmp_path / "new"
-    kx("init", "new", "--arch", "sm_90a", cwd=tmp_path)
+    (same_path / "theirs/own").mkdir(parents=True)
+    (same_path / "theirs/kernels.cu").write_text(SOURCE)
+    (same_path / "theirs/own/types.h").write_text(HEADER)
+    root = same_path / "new"
+    kx("init", "new", "--arch", "sm_90a", cwd=same_path)
     shutil.copytree(hashed, root / build.CACHE)
     kept.share_builds(root)
     return root

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import kept
@@ -9,6 +10,7 @@ import pytest
 from support import Kx
 
 from kernelexp import project
+from kernelexp.evidence import build
 from kernelexp.model import errors
 
 UNPACK = """#include <cstdint>
@@ -61,12 +63,13 @@ __global__ void fill(const __grid_constant__ CUtensorMap to, int value) {
 
 
 @pytest.fixture
-def empty(tmp_path: Path, hashed: Path, kx: Kx) -> Path:
-    kx("init", str(tmp_path / "own"), "--empty", cwd=tmp_path)
-    (tmp_path / "unpack.cu").write_text(UNPACK)
-    (tmp_path / "fill.cu").write_text(TMA)
-    kept.share_builds(tmp_path / "own")
-    return tmp_path / "own"
+def empty(same_path: Path, hashed: Path, kx: Kx) -> Path:
+    kx("init", str(same_path / "own"), "--empty", cwd=same_path)
+    (same_path / "unpack.cu").write_text(UNPACK)
+    (same_path / "fill.cu").write_text(TMA)
+    shutil.copytree(hashed, same_path / "own" / build.CACHE)
+    kept.share_builds(same_path / "own")
+    return same_path / "own"
 
 
 def adopt(kx: Kx, root: Path, entry: str, *words: str) -> tuple[int, str]:

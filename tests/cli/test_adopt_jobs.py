@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import kept
 import pytest
 from support import Kx
 
+from kernelexp.evidence import build
 from kernelexp.model import errors
 
 SOURCE = """__global__ void parts(const float* in, float* sums, int n) {
@@ -37,11 +39,12 @@ JOB = (
 
 
 @pytest.fixture
-def empty(tmp_path: Path, hashed: Path, kx: Kx) -> Path:
-    kx("init", str(tmp_path / "own"), "--empty", cwd=tmp_path)
-    (tmp_path / "sum.cu").write_text(SOURCE)
-    kept.share_builds(tmp_path / "own")
-    return tmp_path / "own"
+def empty(same_path: Path, hashed: Path, kx: Kx) -> Path:
+    kx("init", str(same_path / "own"), "--empty", cwd=same_path)
+    (same_path / "sum.cu").write_text(SOURCE)
+    shutil.copytree(hashed, same_path / "own" / build.CACHE)
+    kept.share_builds(same_path / "own")
+    return same_path / "own"
 
 
 def adopt(kx: Kx, root: Path, *words: str) -> tuple[int, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import kept
@@ -9,16 +10,18 @@ import pytest
 from support import Kx
 
 from kernelexp import project
+from kernelexp.evidence import build
 from kernelexp.model import errors
 
 KERNEL = "__global__ void {}(float* y) {{ y[threadIdx.x] = {}; }}\n"
 
 
 @pytest.fixture
-def own(tmp_path: Path, hashed: Path, kx: Kx) -> Path:
-    kx("init", str(tmp_path / "own"), "--empty", cwd=tmp_path)
-    kept.share_builds(tmp_path / "own")
-    return tmp_path / "own"
+def own(same_path: Path, hashed: Path, kx: Kx) -> Path:
+    kx("init", str(same_path / "own"), "--empty", cwd=same_path)
+    shutil.copytree(hashed, same_path / "own" / build.CACHE)
+    kept.share_builds(same_path / "own")
+    return same_path / "own"
 
 
 def test_neighbouring_lines_that_were_left_out_are_one_range(own: Path, kx: Kx) -> None:

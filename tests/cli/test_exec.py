@@ -10,6 +10,7 @@ import sys
 import uuid
 from pathlib import Path
 
+import kept
 import pytest
 from schemas import validate
 from support import ROOT, Kx, wait_until
@@ -42,6 +43,13 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("exec") / "fill.cu"
     path.write_text(PROGRAM)
     return path
+
+
+def compiled(text: str, folder: Path, tools: Toolchain) -> str:
+    """A program linked with the emulator's runtime, where compiling it is not what is tested."""
+    source = folder / "program.cu"
+    source.write_text(text)
+    return str(kept.program([source], tools))
 
 
 def kernelexp(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -186,24 +194,23 @@ int main() {
 
 
 def test_what_nobody_wrote_reads_as_the_byte_that_was_named_and_is_found_all_the_same(
-    tmp_path: Path,
+    tmp_path: Path, tools: Toolchain
 ) -> None:
-    (tmp_path / "sums.cu").write_text(UNWRITTEN)
+    program = compiled(UNWRITTEN, tmp_path, tools)
     for words, printed in (
-        (("--make", "nvcc -arch=sm_90a sums.cu -o sums"), "0"),
+        ((), "0"),
         (("--unwritten", "0"), "1"),
         (("--unwritten", "1"), "16843010"),
     ):
-        done = kernelexp(*words, "--", "./sums", cwd=tmp_path)
+        done = kernelexp(*words, "--", program, cwd=tmp_path)
         assert (done.returncode, done.stdout) == (errors.WRONG_RESULT, f"{printed}\n")
         assert "uninitialised-read in add" in done.stderr
 
 
-def test_more_schedules_show_what_the_first_does_not(tmp_path: Path) -> None:
-    (tmp_path / "lost_update.cu").write_text(LOST_UPDATE)
-    make = "nvcc -arch=sm_90a lost_update.cu -o lost"
-    assert kernelexp("--make", make, "--", "./lost", cwd=tmp_path).returncode == errors.OK
-    done = kernelexp("--schedules", "5", "--json", "--", "./lost", cwd=tmp_path)
+def test_more_schedules_show_what_the_first_does_not(tmp_path: Path, tools: Toolchain) -> None:
+    program = compiled(LOST_UPDATE, tmp_path, tools)
+    assert kernelexp("--", program, cwd=tmp_path).returncode == errors.OK
+    done = kernelexp("--schedules", "5", "--json", "--", program, cwd=tmp_path)
     assert done.returncode == errors.WRONG_RESULT
     mistakes = json.loads(done.stdout)["mistakes"]
     assert [mistake["name"] for mistake in mistakes if mistake["level"] == "finding"] == [
@@ -226,12 +233,13 @@ int main() {
 """
 
 
-def test_killed_in_the_middle_of_a_launch_it_leaves_no_process(tmp_path: Path) -> None:
-    source = tmp_path / "spin.cu"
-    source.write_text(ENDLESS)
+def test_killed_in_the_middle_of_a_launch_it_leaves_no_process(
+    tmp_path: Path, tools: Toolchain
+) -> None:
+    program = compiled(ENDLESS, tmp_path, tools)
     token = uuid.uuid4().hex
     with subprocess.Popen(
-        [sys.executable, "-m", "kernelexp", "exec", f"--limit={10**15}", str(source)],
+        [sys.executable, "-m", "kernelexp", "exec", f"--limit={10**15}", "--", program],
         env={**os.environ, "TOKEN": token},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

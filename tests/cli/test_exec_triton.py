@@ -71,8 +71,6 @@ print(triton.testing.do_bench(lambda: histogram[(5,)](x, counts, 5000, B=1024)))
 """
 
 WRONG = """
-import torch, triton, triton.language as tl
-
 @triton.jit
 def kernel(x, out, n, B: tl.constexpr):
     i = tl.program_id(0) * B + tl.arange(0, B)
@@ -105,20 +103,6 @@ def test_kernels_give_what_torch_gives_and_take_no_time(tmp_path: Path, device: 
     assert done.returncode == errors.OK, done.stderr
     assert done.stdout == "nan\n"
     assert "0 findings; 6 launches" in " ".join(done.stderr.split())
-
-
-@needs_triton
-def test_faults_name_the_scripts_lines_and_the_argument(tmp_path: Path) -> None:
-    done = run(WRONG, tmp_path, "--json")
-    assert done.returncode == 1  # the script's own: a CUDA error ends it
-    assert "cudaErrorIllegalAddress" in done.stderr
-    outside, race = mistakes_of(done)
-    assert (outside["name"], outside["line"], outside["call"]) == (
-        *("out-of-bounds", 7),
-        "script.py:13",
-    )
-    assert "past the end of the storage of x (script.py:13) (4,000 bytes)" in outside["sentence"]
-    assert (race["name"], race["line"]) == ("race", 9)
 
 
 CUDA = """
@@ -158,17 +142,40 @@ double[(2,)](part, B=256)
 """
 
 
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
+    """Both scripts after one another: torch and Triton take 4 s to begin with."""
+    return run(CUDA + WRONG, tmp_path_factory.mktemp("triton"), "--json")
+
+
+def line_of(text: str) -> int:
+    """Of the script that has all faults."""
+    return 1 + (CUDA + WRONG).splitlines().index(text)
+
+
 @needs_triton
-def test_a_cuda_device_lies_in_the_cpus_memory(tmp_path: Path) -> None:
+def test_a_cuda_device_lies_in_the_cpus_memory(faulty: subprocess.CompletedProcess[str]) -> None:
     """Descriptors of the host too; what torch.empty gives out is unwritten until it is written."""
-    done = run(CUDA, tmp_path, "--json")
-    assert done.returncode == errors.WRONG_RESULT, done.stderr
-    assert 'note: there is no CUDA device: tensors on "cuda" lie in' in " ".join(
-        done.stderr.split()
-    )
-    (unwritten,) = mistakes_of(done)
-    assert (unwritten["name"], unwritten["call"]) == ("uninitialised-read", "script.py:34")
+    note = 'note: there is no CUDA device: tensors on "cuda" lie in'
+    assert note in " ".join(faulty.stderr.split())
+    unwritten, *_ = mistakes_of(faulty)
+    call = f"script.py:{line_of('double[(2,)](part, B=256)')}"
+    assert (unwritten["name"], unwritten["call"]) == ("uninitialised-read", call)
     assert "byte 1,024 of the storage of x" in unwritten["sentence"]
+
+
+@needs_triton
+def test_faults_name_the_scripts_lines_and_the_argument(
+    faulty: subprocess.CompletedProcess[str],
+) -> None:
+    assert faulty.returncode == 1  # the script's own: a CUDA error ends it
+    assert "cudaErrorIllegalAddress" in faulty.stderr
+    _, outside, race = mistakes_of(faulty)
+    call = f"script.py:{line_of('kernel[(4,)](x, out, 1000, B=256)')}"
+    load = line_of("    value = tl.load(x + i)")
+    assert (outside["name"], outside["line"], outside["call"]) == ("out-of-bounds", load, call)
+    assert f"past the end of the storage of x ({call}) (4,000 bytes)" in outside["sentence"]
+    assert (race["name"], race["line"]) == ("race", load + 2)
 
 
 COMPILED = """

@@ -14,6 +14,8 @@ from support import Kx, edit
 from kernelexp.logs import sources
 from kernelexp.model import errors
 
+pytestmark = pytest.mark.usefixtures("shared_builds")
+
 
 def git(root: Path, *words: str) -> None:
     who = ("-c", "user.name=a", "-c", "user.email=a@b")

@@ -18,6 +18,8 @@ from kernelexp.model.record import LaunchCounts, Record
 from kernelexp.project.problem.consult import Consulted, Facts
 from warpsim.launch import Launch
 
+pytestmark = pytest.mark.usefixtures("shared_builds")
+
 
 @pytest.mark.parametrize(
     ("opcode", "does"),

@@ -22,6 +22,8 @@ from kernelexp.report.variants import edited
 from kernelexp.services import kernel_logs
 from kernelexp.services.kernel_logs import KernelLog
 
+pytestmark = pytest.mark.usefixtures("shared_builds")
+
 
 @pytest.fixture(scope="module")
 def logs() -> tuple[KernelLog, ...]:

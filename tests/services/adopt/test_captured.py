@@ -23,10 +23,10 @@ extern "C" __global__ void copy(unsigned long long from, unsigned long long to, 
 
 
 @pytest.fixture
-def project(kx: Kx, tmp_path: Path) -> Path:
-    assert kx("init", "p", "--empty", cwd=tmp_path).exit_code == errors.OK
-    kept.share_builds(tmp_path / "p")
-    return tmp_path / "p"
+def project(kx: Kx, same_path: Path) -> Path:
+    assert kx("init", "p", "--empty", cwd=same_path).exit_code == errors.OK
+    kept.share_builds(same_path / "p")
+    return same_path / "p"
 
 
 def test_its_memory_and_its_arguments_are_kept_and_it_is_emulated(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import kept
 import pytest
 from support import ROOT, Kx
 
-from kernelexp.evidence.programs import compiling, library
+from kernelexp.evidence import build
 from kernelexp.model import errors
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.model.stored import read_array, store
@@ -93,23 +94,18 @@ pytestmark = pytest.mark.xdist_group("launched")
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory, usual_tools: Toolchain) -> Path:
-    folder = tmp_path_factory.mktemp("launched")
-    (folder / "program.cu").write_text(PROGRAM)
-    (folder / "scale.cuh").write_text(SCALE)
-    runtime = library.folder(ROOT)
-    compiling.compile_program(
-        [folder / "program.cu"],
-        ["-DFACTOR=2.0f"],
-        usual_tools,
-        runtime,
-        "sm_90a",
-        folder / "program",
-    )
-    (folder / "project").mkdir()
-    (folder / "project/experiments.yaml").write_text("version: 1\nkernels: {}\nexperiments: {}\n")
-    kept.share_builds(folder / "project")
-    return folder / "project"
+def project(hashed: Path, usual_tools: Toolchain) -> Iterator[Path]:
+    with kept.same_folder("launched") as folder:
+        (folder / "program.cu").write_text(PROGRAM)
+        (folder / "scale.cuh").write_text(SCALE)
+        source = folder / "program.cu"
+        program = kept.program([source], usual_tools, "-DFACTOR=2.0f", include=[folder])
+        shutil.copy(program, folder / "program")
+        shutil.copytree(hashed, folder / "project" / build.CACHE)
+        empty = "version: 1\nkernels: {}\nexperiments: {}\n"
+        (folder / "project/experiments.yaml").write_text(empty)
+        kept.share_builds(folder / "project")
+        yield folder / "project"
 
 
 @pytest.fixture

@@ -25,6 +25,8 @@ from kernelexp.system import confined
 from kernelexp.system.process import confine
 from kernelexp.system.toolchain import Toolchain
 
+pytestmark = pytest.mark.usefixtures("shared_builds")
+
 SOURCE = Path("variants/scale/scale.cu")
 WRONG = "each *= factor + 1.0f"
 VARIANT = "scale:width=4"
