@@ -287,34 +287,45 @@ def test_a_build_of_its_own_says_what_the_kernel_is_compiled_with(project: Path,
     assert "-DFACTOR=2.0f, -Ivariants/elsewhere/origin, -std=c++17" in yaml
 
 
-OF_SEVERAL = """
+LEANING = """
 __device__ float twice(float x);
-__global__ void alone(float* out) { out[threadIdx.x] = threadIdx.x + 1; }
+__global__ void apart(float* out);
+__global__ void beside(float* out) { out[threadIdx.x] = threadIdx.x + 1; }
 __global__ void leaning(float* out) { out[threadIdx.x] = twice(threadIdx.x); }
+int main() {
+    float* out;
+    cudaMalloc(&out, 128);
+    apart<<<1, 32>>>(out);
+    beside<<<1, 32>>>(out);
+}
 """
+APART = "__global__ void apart(float* out) { out[threadIdx.x] = threadIdx.x + 1; }\n"
+TWICE = "__device__ float twice(float x) { return 2 * x; }\n"
+
+
+@pytest.fixture(scope="module")
+def linked(project: Path, usual_tools: Toolchain) -> str:
+    """A program of three files whose device code is linked."""
+    folder = project.parent / "linked"
+    folder.mkdir()
+    for name, text in (("leaning", LEANING), ("apart", APART), ("twice", TWICE)):
+        (folder / f"{name}.cu").write_text(text)
+    sources = sorted(folder.iterdir())
+    return f"-- {kept.program(sources, usual_tools, '-rdc=true', include=[folder])}"
 
 
 @pytest.mark.parametrize(
-    ("first", "code", "words"),
+    ("kernel", "code", "words"),
     [
-        (OF_SEVERAL.replace("twice(thr", "(thr"), errors.OK, "entry: alone(float*)"),
-        (OF_SEVERAL, errors.USAGE, "its file uses twice of another (-rdc=true)"),
+        ("apart", errors.OK, "entry: apart(float*)"),
+        ("beside", errors.USAGE, "its file uses twice of another (-rdc=true)"),
     ],
-    ids=["by itself", "with another file's function"],
 )
 def test_a_kernel_of_linked_device_code_is_taken_if_its_file_needs_no_other(
-    first: str, code: int, words: str, project: Path, kx: Kx
+    kernel: str, code: int, words: str, linked: str, project: Path, kx: Kx
 ) -> None:
-    main = "int main() { float* out; cudaMalloc(&out, 128); alone<<<1, 32>>>(out); }"
-    (project.parent / "first.cu").write_text(first + main)
-    second = "__device__ float twice(float x) { return 2 * x; }\n__global__ void none() {}"
-    (project.parent / "second.cu").write_text(second)
-    make = "cd .. && nvcc -rdc=true -arch=sm_90a first.cu second.cu -o linked"
-    result = kx(
-        *("adopt", "--from-program", f"--make '{make}' -- ../linked", "--kernel", "alone"),
-        *("--as", f"linked{code}"),
-        cwd=project,
-    )
+    command = ("adopt", "--from-program", linked, "--kernel", kernel, "--as", f"linked_{kernel}")
+    result = kx(*command, cwd=project)
     assert result.exit_code == code, result.stderr
     assert words in " ".join(f"{result.stdout} {result.stderr}".split())
 
