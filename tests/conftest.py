@@ -28,6 +28,7 @@ from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build, native
 from kernelexp.evidence.build import planning
+from kernelexp.evidence.emulate import emulated
 from kernelexp.project.problem import files
 from kernelexp.services.check import gates
 from kernelexp.system import disk, toolchain
@@ -142,6 +143,7 @@ def warm(hashed: Path, usual_tools: Toolchain, shared: Path) -> Path:
         if (done := shared / "warm").exists():
             return done
         root = _copy(shared, hashed)
+        keep = kept.add_earlier_cache(root, emulated.version())
         loaded = project.load(root)
         named = list(gates.named_variants(loaded).values())
         points = [{"width": width, "order": "backward"} for width in (1, 2)]
@@ -149,6 +151,7 @@ def warm(hashed: Path, usual_tools: Toolchain, shared: Path) -> Path:
         prepare.built(loaded, [*named, *others], Session(tools=usual_tools))
         arms = prepare.built(loaded, named, Session(tools=usual_tools))
         prepare.emulated(loaded, arms, Session(tools=usual_tools))
+        keep()
         return (root / build.CACHE).rename(done)
 
 

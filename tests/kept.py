@@ -163,6 +163,32 @@ def share_builds(root: Path) -> None:
     (root / build.CACHE / "build").symlink_to(_BUILDS)
 
 
+def add_earlier_cache(root: Path, emulator: str) -> Callable[[], None]:
+    """Gives a project what earlier runs had in the cache of one with the same files.
+
+    They had the same emulator, and the same code took the evidence. Returns what keeps its cache
+    for later runs, once it is complete. The compilers are those of this run.
+    """
+    key = hashlib.sha256(emulator.encode())
+    own = (path for path in root.rglob("*") if not path.is_relative_to(root / build.CACHE))
+    for path in (*sorted(own), *sorted((ROOT / "kernelexp/evidence").rglob("*.py"))):
+        if path.is_file():
+            key.update(path.read_bytes())
+    earlier = _FOLDER / f"cache-{key.hexdigest()[:24]}"
+    compilers = shutil.ignore_patterns("compilers.json")
+
+    def keep() -> None:
+        with tempfile.TemporaryDirectory(dir=_FOLDER) as folder:
+            copy = shutil.copytree(root / build.CACHE, Path(folder) / "cache", ignore=compilers)
+            with contextlib.suppress(OSError):  # another run was first
+                Path(copy).rename(earlier)
+
+    if not earlier.exists():
+        return keep
+    shutil.copytree(earlier, root / build.CACHE, dirs_exist_ok=True)
+    return lambda: None
+
+
 @contextlib.contextmanager
 def same_folder(name: str) -> Iterator[Path]:
     """An empty folder that has the same path in each run of this checkout's tests.
@@ -185,5 +211,7 @@ def tidy() -> None:
     for path in _FOLDER.glob("*"):
         if path.is_file() and time.time() - path.stat().st_mtime > _UNUSED_S:
             path.unlink(missing_ok=True)
-        elif path.is_dir() and path.match("builds-*") and path != _BUILDS:
+        elif path.match("cache-*") and time.time() - path.stat().st_mtime > _UNUSED_S:
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.match("builds-*") and path != _BUILDS:
             shutil.rmtree(path, ignore_errors=True)

@@ -15,8 +15,6 @@ from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.record import Record
 
-pytestmark = pytest.mark.usefixtures("shared_builds")
-
 
 @pytest.fixture(autouse=True)
 def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGpu:

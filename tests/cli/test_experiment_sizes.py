@@ -21,8 +21,6 @@ from kernelexp.model.arm import Status
 from kernelexp.model.record import Record
 from kernelexp.report.runs import dispatch
 
-pytestmark = pytest.mark.usefixtures("shared_builds")
-
 GROWS = "{1: 1.0, 2: 0.98, 4: 1.1 if size['count'] < 2000 else 0.9}[width] * size['count'] / 1000"
 
 

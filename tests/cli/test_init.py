@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 import jsonschema
+import kept
 import pytest
 import yaml
 from support import Kx
@@ -32,6 +33,7 @@ def started(tmp_path: Path, hashed: Path, kx: Kx) -> Path:
     root = tmp_path / "new"
     assert kx("init", "new", "--arch", "sm_90a", cwd=tmp_path).exit_code == errors.OK
     shutil.copytree(hashed, root / build.CACHE)
+    kept.share_builds(root)
     return root
 
 

@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import kept
 import pytest
 from support import ROOT, Kx
 
@@ -44,6 +45,7 @@ def merged(hashed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("merged") / "scale"
     shutil.copytree(ROOT / "tests/projects/scale", root)
     shutil.copytree(hashed, root / build.CACHE)
+    kept.share_builds(root)
     (root / "variants/scale/scale.cu").write_text(MERGED)
     return root
 

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import kept
 import pytest
 from support import ROOT, Kx
 
@@ -22,6 +23,7 @@ def own(tmp_path: Path) -> Path:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    kept.share_builds(tmp_path)
     return tmp_path
 
 

@@ -13,6 +13,7 @@ from harness import EARLY, LATE, compile_cu, found, ptx, run
 
 import warpsim as emulator
 from warpsim import Schedule
+from warpsim.front.ptx import inline
 from warpsim.launch import Launch, Pointer, Scalar
 
 SOURCE = Path(__file__).parent / "kernels" / "unusual.cu"
@@ -245,11 +246,12 @@ call.uni (back), {1}, (to); ld.param.b32 {0}, [back]; }}
 """
 
 
-def test_a_kernel_may_have_more_calls_than_are_inlined() -> None:
-    extra = CALLED + CALL.format("%m", "once") * 35 + "st.param.b32 [r], %m; ret; }"
-    body = CALL.format("%r1", "often") * 35
+def test_a_kernel_may_have_more_calls_than_are_inlined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inline, "MOST_INLINED", 100)
+    extra = CALLED + CALL.format("%m", "once") * 12 + "st.param.b32 [r], %m; ret; }"
+    body = CALL.format("%r1", "often") * 12
     out = np.zeros(1, np.uint32)
     text = ptx(f"mov.u32 %r1, 7; {body} st.u32 [%out], %r1;", ["out"], extra=extra)
     result = run(text, {"out": out}, threads=1)
     assert result.findings == ()
-    assert out[0] == 7 + 35 * 35
+    assert out[0] == 7 + 12 * 12

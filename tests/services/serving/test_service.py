@@ -18,7 +18,7 @@ import jsonschema
 import pytest
 import service_load
 from service_load import HONEST, Load, Service, job, run
-from support import ROOT, wait_until
+from support import wait_until
 
 from kernelexp.api.service.answers import ServeOptions
 from kernelexp.api.service.server import application
@@ -225,11 +225,11 @@ def test_the_job_of_a_worker_that_was_killed_goes_on_at_once(service: Service) -
     assert [event.what for event in queue.events(key)][2] == "given back"
 
 
-def test_a_project_s_pages_have_the_same_address(tmp_path: Path) -> None:
-    result = Service(tmp_path / "queue", 0, "-C", str(ROOT))
+def test_a_project_s_pages_have_the_same_address(scale: Path, tmp_path: Path) -> None:
+    result = Service(tmp_path / "queue", 0, "-C", str(scale))
     try:
         assert result.ask("GET", "/report/") == (200, result.ask("GET", "/report/index.html")[1])
-        code, page = result.ask("GET", "/report/experiments/T1.html")
+        code, page = result.ask("GET", "/report/experiments/S1.html")
         assert code == 200
         assert 'data-root="../"' in page
         assert len(result.ask("GET", "/report/version")[1]) == 64

@@ -239,7 +239,7 @@ def test_a_narrower_answer_has_turns_of_nothing_of_its_own(
 ) -> None:
     files = {
         "task.yml": 'files: [{"name": "reference.py", "source": "reference.py"}]\n'
-        'tests: [{"size": 64, "seed": 1}]\nbenchmarks: [{"size": 524288, "seed": 2}]\n',
+        'tests: [{"size": 64, "seed": 1}]\nbenchmarks: [{"size": 131072, "seed": 2}]\n',
         "reference.py": WIDE_REFERENCE,
         "submission.py": NARROW_SUBMISSION,
     }
@@ -251,7 +251,7 @@ def test_a_narrower_answer_has_turns_of_nothing_of_its_own(
     timing = timed._Timing(work, task, CPU, contextlib.nullcontext)
     timing.take()
     for taken in timing._taken[0]:
-        assert (taken.plan.answer_bytes, taken.plan.own_bytes) == (4 << 20, 2 << 20)
+        assert (taken.plan.answer_bytes, taken.plan.own_bytes) == (1 << 20, 512 << 10)
         narrow = [turn.call_s for turn in taken.turns(NARROW)]
         assert taken.overhead_s("solution") == statistics.median(narrow)
 
