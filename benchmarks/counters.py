@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp import project
-from kernelexp.cli.arguments import parse_variants
+from kernelexp.cli.common import parse_variants
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from kernelexp import project
-from kernelexp.cli.arguments import parse_variants
+from kernelexp.cli.common import parse_variants
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build

@@ -15,9 +15,9 @@ def main() -> None:
     """Signals are handled before anything that takes time is imported."""
     interrupts.handle_signals()
     try:
-        from kernelexp import cli
+        import kernelexp.cli
 
-        cli.main()
+        kernelexp.cli.main()
     except interrupts.Interrupted as interrupt:
         sys.stderr.write("interrupted\n")
         sys.exit(interrupt.exit_code)

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from kernelexp.cli import app
-from kernelexp.cli.commands import ALIASES, UNWRAPPED
+from kernelexp.cli.app import ALIASES, UNWRAPPED
 from kernelexp.cli.modes import heading, order
 from kernelexp.model import errors
 from kxdocs.markdown import code, escape, paragraphs, table

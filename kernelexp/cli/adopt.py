@@ -15,7 +15,7 @@ import typer
 
 from kernelexp.cli import adoption, common, options
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_number, parse_numbers, parse_pairs, parse_whole
+from kernelexp.cli.common import parse_number, parse_numbers, parse_pairs, parse_whole
 from kernelexp.cli.console import print_message, progress_bars
 from kernelexp.cli.modes import given, refuse_all_but, refuse_other_modes
 from kernelexp.cli.options import HERE, argument, option

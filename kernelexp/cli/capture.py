@@ -12,7 +12,7 @@ import typer
 
 from kernelexp.cli import options
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_ranges
+from kernelexp.cli.common import parse_ranges
 from kernelexp.cli.console import output, print_document, print_json
 from kernelexp.cli.modes import BEHIND, PartedCommand, refuse_other_modes
 from kernelexp.cli.options import argument, option

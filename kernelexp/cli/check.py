@@ -10,7 +10,7 @@ import typer
 
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import refuse_two_forms
+from kernelexp.cli.common import refuse_two_forms
 from kernelexp.cli.console import output, print_document, print_message, print_text
 from kernelexp.cli.options import HERE, argument, option
 from kernelexp.model.errors import UsageError

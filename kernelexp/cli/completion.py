@@ -28,8 +28,6 @@ def join_bash_words(environ: MutableMapping[str, str]) -> None:
 
     bash replaces only the part after the last of these; it is kept for `complete` to answer with.
     """
-    if environ.get("_KERNELEXP_COMPLETE") != "complete_bash":
-        return
     separator = "\n" if "\n" in environ["COMP_WORDS"] else " "
     words = environ["COMP_WORDS"].split(separator)[: int(environ["COMP_CWORD"]) + 1]
     joined: list[str] = []

@@ -9,7 +9,7 @@ import typer
 
 from kernelexp.cli import options
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_seconds
+from kernelexp.cli.common import parse_seconds
 from kernelexp.cli.console import output
 from kernelexp.cli.options import argument, option
 

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_ranges
+from kernelexp.cli.common import parse_ranges
 from kernelexp.cli.console import print_document, print_json
 from kernelexp.cli.modes import BEHIND, PartedCommand
 from kernelexp.cli.options import argument, option

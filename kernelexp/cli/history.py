@@ -8,7 +8,7 @@ import typer
 
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import refuse_two_forms
+from kernelexp.cli.common import refuse_two_forms
 from kernelexp.cli.console import output
 from kernelexp.cli.modes import refuse_all_but, refuse_other_modes
 from kernelexp.cli.options import HERE, option

@@ -10,7 +10,7 @@ import typer
 
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_variants, refuse_two_forms
+from kernelexp.cli.common import parse_variants, refuse_two_forms
 from kernelexp.cli.console import output
 from kernelexp.cli.modes import refuse_other_modes
 from kernelexp.cli.options import HERE, ISA_HELP, option

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernelexp.cli import common
-from kernelexp.cli.arguments import parse_isas, parse_variants
+from kernelexp.cli.common import parse_isas, parse_variants
 from kernelexp.cli.console import print_message
 from kernelexp.model import errors
 from kernelexp.model.arm import faults, without_fault

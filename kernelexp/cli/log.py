@@ -36,7 +36,7 @@ def log(
     """
     from kernelexp.report import export
     from kernelexp.report.document import markdown
-    from kernelexp.report.log import log, logbook
+    from kernelexp.report.log import logbook
     from kernelexp.services import kernel_logs
 
     names = ("--write", "--check", "--json", "--csv")
@@ -48,13 +48,13 @@ def log(
     loaded = common.load(project, sources=False)
     if write:
         changed = common.write_log(loaded, force)
-        typer.echo(f"wrote {log.NAME}" if changed else f"{log.NAME} is up to date")
+        typer.echo(f"wrote {logbook.NAME}" if changed else f"{logbook.NAME} is up to date")
         return
     logs = kernel_logs.assemble(loaded)
     common.warn(loaded.root, (unreadable for one in logs for unreadable in one.unreadable))
     if check:
-        if not log.is_current(loaded.root, logbook.file(logs)):
-            typer.echo(f"{log.NAME} is out of date: render it with `kernelexp log --write`.")
+        if not logbook.is_current(loaded.root, logbook.file(logs)):
+            typer.echo(f"{logbook.NAME} is out of date: render it with `kernelexp log --write`.")
             raise typer.Exit(errors.REGRESSION)
     elif json:
         print_json("log", [one.logged() for one in logs])

@@ -170,8 +170,8 @@ def _history(project: Project, names: list[str]) -> Iterable[Chart]:
 
 
 def _sweep(project: Project, name: str, by: str) -> Iterable[Chart]:
-    from kernelexp.judge import sweeps
     from kernelexp.logs import records
+    from kernelexp.model.record import swept_axes
     from kernelexp.model.spelling import SWEEP, is_sweep
     from kernelexp.report.runs import sweep_map
     from kernelexp.services.run import sweep
@@ -182,7 +182,7 @@ def _sweep(project: Project, name: str, by: str) -> Iterable[Chart]:
         record = records.read_file(records.find(project.root, name))
     if not is_sweep(record.experiment):
         raise UsageError(f"{record.run} is a run of {record.experiment}, not a sweep.")
-    axes = sweep.parse_map(sweeps.swept_axes(record), by) if by else None
+    axes = sweep.parse_map(swept_axes(record), by) if by else None
     charts = list(sweep_map.charts(record, axes))
     if not charts:
         raise UsageError(f"the sweep {record.run} has no map: it takes two swept axes and a build.")

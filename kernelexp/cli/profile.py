@@ -9,7 +9,7 @@ import typer
 
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_variants
+from kernelexp.cli.common import parse_variants
 from kernelexp.cli.completion import complete, variant_names
 from kernelexp.cli.console import output, print_message
 from kernelexp.cli.modes import refuse_other_modes

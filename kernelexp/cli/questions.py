@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 import typer
 
-from kernelexp.cli.arguments import parse_number
+from kernelexp.cli.common import parse_number
 from kernelexp.cli.console import print_message
 from kernelexp.model.errors import UsageError
 

@@ -9,9 +9,8 @@ import typer
 
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import chosen, parse_sets
+from kernelexp.cli.common import chosen, parse_measuring, parse_sets, show
 from kernelexp.cli.completion import complete, experiment_names
-from kernelexp.cli.measuring import parse_measuring, show
 from kernelexp.cli.options import HERE, argument, option
 from kernelexp.dossier.session import Session
 from kernelexp.model.errors import UsageError

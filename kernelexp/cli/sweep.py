@@ -10,10 +10,9 @@ import typer
 
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits, parse_seconds
+from kernelexp.cli.common import parse_limits, parse_measuring, parse_seconds
 from kernelexp.cli.completion import complete, sweep_words
 from kernelexp.cli.console import output, print_message, print_text
-from kernelexp.cli.measuring import parse_measuring
 from kernelexp.cli.modes import refuse_other_modes
 from kernelexp.cli.options import HERE, argument, option
 from kernelexp.model.errors import UsageError

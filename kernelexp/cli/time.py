@@ -10,10 +10,9 @@ import typer
 
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_variants
+from kernelexp.cli.common import parse_measuring, parse_variants, show
 from kernelexp.cli.completion import complete, variant_names
 from kernelexp.cli.console import output, print_message
-from kernelexp.cli.measuring import parse_measuring, show
 from kernelexp.cli.modes import refuse_other_modes
 from kernelexp.cli.options import HERE, argument, option
 from kernelexp.model.errors import UsageError

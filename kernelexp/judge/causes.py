@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from kernelexp.facts import counters
-from kernelexp.facts.differences import Difference, numbers
 from kernelexp.judge import ranking
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.changed import ON_AN_SM, WAITS, Cause, ChangedFigure
 from kernelexp.judge.limits.changes import ChangedPair
 from kernelexp.judge.limits.units import PIPE
+from kernelexp.judge.ranking import Difference, numbers
 
 EXPLAINS = 0.1
 """Percent of the time below which a change explains nothing."""

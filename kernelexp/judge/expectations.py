@@ -7,11 +7,12 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp.facts import differences, metrics
+from kernelexp.facts import metrics
 from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.facts.counters import EXECUTED, PTX
 from kernelexp.facts.expectation import UNCHANGED, Expectation, parse
 from kernelexp.facts.metrics import Kind, Value
+from kernelexp.judge import ranking
 from kernelexp.model.arm import Arm, EmulatedEvidence
 from kernelexp.model.measurement import Effect
 from kernelexp.model.record import Record
@@ -188,7 +189,7 @@ def _instead(name: str, arm: Arm) -> str:
 def _compares(kind: Kind, before: Arm, after: Arm) -> bool:
     if kind in ("published", "profiled"):
         return True
-    return kind in differences.comparable(before, after)
+    return kind in ranking.comparable(before, after)
 
 
 def _judge_words(judged: Judged) -> Judged:

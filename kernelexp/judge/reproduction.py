@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kernelexp.facts import differences, metrics
-from kernelexp.facts.differences import Difference
+from kernelexp.facts import metrics
 from kernelexp.facts.metrics import Kind
+from kernelexp.judge import ranking
+from kernelexp.judge.ranking import Difference
 from kernelexp.judge.verdict import SILENT, measured
 from kernelexp.model.arm import Arm, Status, Verdict
 from kernelexp.model.record import Candidate, Record, is_of, measurement_of
@@ -164,14 +165,14 @@ def _effects(
 def _figures(baseline: Arm, candidate: Arm, record: Record, before: Candidate) -> Reproduction:
     """Every built and emulated figure of both arms, where both runs have that evidence."""
     pairs = (("baseline", record.baseline, baseline), ("candidate", before.arm, candidate))
-    both = [set(differences.comparable(then, now)) for _, then, now in pairs]
+    both = [set(ranking.comparable(then, now)) for _, then, now in pairs]
     kinds: list[Kind] = [kind for kind in ("built", "emulated") if kind in both[0] & both[1]]
     if not kinds:
         return Reproduction()
     differing = [
         f"{name}: {_spell(difference)}"
         for name, then, now in pairs
-        for difference in differences.between(then, now, *kinds)
+        for difference in ranking.between(then, now, *kinds)
         if not difference.metric.name.startswith(metrics.BY_PIPE)
     ]
     whose = f"run {record.run}"

@@ -14,7 +14,7 @@ from kernelexp.judge.statistics import racing
 from kernelexp.judge.statistics.stats import LEVEL, share_of_look
 from kernelexp.model.arm import Arm
 from kernelexp.model.record import Record
-from kernelexp.model.spelling import Point, spell
+from kernelexp.model.spelling import Point
 
 
 class Swept(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,14 +30,6 @@ class Swept(msgspec.Struct, frozen=True, kw_only=True):
     plateau: plateaus.Plateau | None
     path: str | msgspec.UnsetType | None = msgspec.UNSET
     """The record's file, where the sweep has just run; None where none was written."""
-
-
-def swept_axes(record: Record) -> list[str]:
-    """The axes in which a record's arms differ."""
-    first = {axis: spell(value) for axis, value in record.baseline.axes.items()}
-    return [
-        axis for axis in first if any(spell(arm.axes[axis]) != first[axis] for arm in record.arms)
-    ]
 
 
 def objective(record: Record) -> dict[str, float]:

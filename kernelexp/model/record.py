@@ -18,7 +18,7 @@ from kernelexp.model.measurement import (
     PrintedSamples,
     Times,
 )
-from kernelexp.model.spelling import AxisValue, Point, holds
+from kernelexp.model.spelling import AxisValue, Point, holds, spell
 
 # Of a file's SHA-256, as many digits as tell files apart; the profile has all.
 _DIGEST = re.compile(r"(SHA-256 [0-9a-f]{10})[0-9a-f]{54}")
@@ -385,3 +385,11 @@ def is_of(axes: dict[str, AxisValue], arm: Arm) -> bool:
     Values compare with their types: an axis that was 1 and is now true is another variant.
     """
     return holds(arm.axes, axes)
+
+
+def swept_axes(record: Record) -> list[str]:
+    """The axes in which a record's arms differ."""
+    first = {axis: spell(value) for axis, value in record.baseline.axes.items()}
+    return [
+        axis for axis in first if any(spell(arm.axes[axis]) != first[axis] for arm in record.arms)
+    ]

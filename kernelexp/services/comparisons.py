@@ -10,11 +10,10 @@ import msgspec
 from kernelexp.dossier.comparability import Conditions, different
 from kernelexp.dossier.subjects import Subject
 from kernelexp.evidence.profile.merging import bare
-from kernelexp.facts import counters, differences, metrics, widths
-from kernelexp.facts.differences import Difference
+from kernelexp.facts import counters, metrics, widths
 from kernelexp.facts.metrics import Kind
 from kernelexp.judge import ranking
-from kernelexp.judge.ranking import FLOOR, ComparedGroup, RankedFinding
+from kernelexp.judge.ranking import FLOOR, ComparedGroup, Difference, RankedFinding
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError
 from kernelexp.model.measurement import Effect
@@ -167,7 +166,7 @@ def _is_changed(finding: RankedFinding) -> bool:
 def _kinds(before: Subject, after: Subject) -> tuple[list[Kind], list[str]]:
     """The kinds of evidence that compare, and a sentence for each kind that does not."""
     one, other = before.arm, after.arm
-    kinds = set(differences.comparable(one, other))
+    kinds = set(ranking.comparable(one, other))
     if one.published and other.published:
         kinds.add("published")
     warnings = []
@@ -184,7 +183,7 @@ def _kinds(before: Subject, after: Subject) -> tuple[list[Kind], list[str]]:
 
 
 def _differences(one: Arm, other: Arm, kind: Kind) -> list[Difference]:
-    result = differences.between(one, other, kind, same=True)
+    result = ranking.between(one, other, kind, same=True)
     return [difference for difference in result if difference.metric.name not in _RELATIVE]
 
 

@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from kernelexp.dossier import standing
 from kernelexp.dossier.standing import Standing, Standings, Tree
 from kernelexp.facts import metrics
-from kernelexp.judge import consistency, sweeps
+from kernelexp.judge import consistency
 from kernelexp.judge.verdict import DECIDED
 from kernelexp.logs import decisions, records
 from kernelexp.logs.decisions import Decision
@@ -22,7 +22,7 @@ from kernelexp.logs.records import Unreadable
 from kernelexp.model.arm import Arm, Status, Verdict
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.measurement import L2
-from kernelexp.model.record import Provenance, Record, is_of
+from kernelexp.model.record import Provenance, Record, is_of, swept_axes
 from kernelexp.model.spelling import SWEEP, AxisValue, Point, spell_point
 from kernelexp.project import Project
 
@@ -292,7 +292,7 @@ def _arms(name: str, entry: Standings) -> Iterator[dict[str, Any]]:
 
 def _swept(record: Record, changed: tuple[str, ...]) -> Iterator[dict[str, Any]]:
     """Each variant of a sweep in the order in which they were named, by its own axes."""
-    own = sweeps.swept_axes(record)
+    own = swept_axes(record)
     verdicts = (None, *(candidate.verdict for candidate in record.candidates))
     for arm, verdict in zip(record.arms, verdicts, strict=True):
         point = {axis: arm.axes[axis] for axis in own}

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.facts import differences, metrics
+from kernelexp.facts import metrics
+from kernelexp.judge import ranking
 from kernelexp.logs import sources
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError
@@ -42,7 +43,7 @@ class RecordDifference(msgspec.Struct, frozen=True, kw_only=True):
     """The differences between two records, and the figures that differ in each pair of arms."""
 
     differing: Differing
-    figures: tuple[Sequence[differences.Difference], ...]
+    figures: tuple[Sequence[ranking.Difference], ...]
 
 
 def compare(root: Path, one: Record, other: Record) -> RecordDifference:
@@ -96,9 +97,7 @@ def differs(one: Arm, other: Arm, axis: str) -> bool:
     return not (one.published or other.published)
 
 
-def _arms(
-    name: str, one: Arm, other: Arm, different: Sequence[differences.Difference]
-) -> DifferingArm:
+def _arms(name: str, one: Arm, other: Arm, different: Sequence[ranking.Difference]) -> DifferingArm:
     axes = {
         axis: (one.axes.get(axis), other.axes.get(axis))
         for axis in {**one.axes, **other.axes}
@@ -152,6 +151,6 @@ def _lines(root: Path, record: Record, name: str, files: dict[str, str]) -> list
     return sources.content(root, record, name).decode(errors="replace").splitlines()
 
 
-def _differences(one: Arm, other: Arm) -> Sequence[differences.Difference]:
-    kinds = differences.comparable(one, other)
-    return differences.between(one, other, *kinds) if kinds else ()
+def _differences(one: Arm, other: Arm) -> Sequence[ranking.Difference]:
+    kinds = ranking.comparable(one, other)
+    return ranking.between(one, other, *kinds) if kinds else ()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support import ROOT, Kx
 
-from kernelexp.cli.commands import SUMMARIES
+from kernelexp.cli.app import SUMMARIES
 
 READING = [
     *[("list",), ("list", "--json"), ("show", "S1"), ("show", "S1", "--verbose"), ("log",)],

@@ -16,7 +16,7 @@ import pytest
 from support import Kx, edit
 
 from kernelexp import project
-from kernelexp.cli.arguments import chosen
+from kernelexp.cli.common import chosen
 from kernelexp.model import errors
 from kernelexp.system.toolchain import Toolchain
 

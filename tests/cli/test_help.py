@@ -12,7 +12,7 @@ import typer
 from support import Kx
 
 from kernelexp.cli import app
-from kernelexp.cli.commands import ALIASES, SUMMARIES, translate
+from kernelexp.cli.app import ALIASES, SUMMARIES, translate
 from kernelexp.model import errors
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]

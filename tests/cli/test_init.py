@@ -17,7 +17,7 @@ import yaml
 from support import Kx
 
 from kernelexp import project
-from kernelexp.cli.commands import SUMMARIES
+from kernelexp.cli.app import SUMMARIES
 from kernelexp.evidence import build
 from kernelexp.model import errors
 from kernelexp.project import scaffold

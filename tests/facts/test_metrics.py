@@ -8,7 +8,8 @@ import msgspec
 import pytest
 from support import ROOT, Kx
 
-from kernelexp.facts import differences, metrics
+from kernelexp.facts import metrics
+from kernelexp.judge import ranking
 from kernelexp.logs import records
 from kernelexp.model.arm import Arm, EmulatedEvidence, ProfiledEvidence
 from kernelexp.model.measurement import ArrayResult
@@ -60,13 +61,12 @@ def test_counters_of_a_launch_that_ended_early_are_no_figures() -> None:
     )
     assert metrics.read("ptx__inst_executed", whole) == 10
     assert metrics.read("ptx__inst_executed", hanging) is None
-    assert differences.between(emulated(ptx__inst_executed=20), hanging, "emulated") == ()
+    assert ranking.between(emulated(ptx__inst_executed=20), hanging, "emulated") == ()
 
 
 def test_a_difference_has_both_values_and_the_relative_change(record: Record) -> None:
     result = {
-        item.metric.name: item
-        for item in differences.between(record.baseline, record.arms[1], "built")
+        item.metric.name: item for item in ranking.between(record.baseline, record.arms[1], "built")
     }
     registers = result["launch__registers_per_thread"]
     assert (registers.before, registers.after) == (24, 32)
@@ -75,13 +75,13 @@ def test_a_difference_has_both_values_and_the_relative_change(record: Record) ->
 
 
 def test_a_counter_that_one_side_lacks_is_zero_there() -> None:
-    (result,) = differences.between(emulated(), emulated(ptx__conflicts=3))
+    (result,) = ranking.between(emulated(), emulated(ptx__conflicts=3))
     assert (result.before, result.after, result.change) == (0, 3, None)
 
 
 def test_evidence_that_one_side_lacks_is_no_difference(record: Record) -> None:
     bare = msgspec.structs.replace(record.baseline, build=None, emulated=None, measured=None)
-    assert differences.between(record.baseline, bare) == ()
+    assert ranking.between(record.baseline, bare) == ()
 
 
 def test_every_figure_is_a_column_of_the_csv_and_a_key_of_the_json(kx: Kx) -> None:
@@ -128,10 +128,10 @@ def test_counts_of_sass_have_ncu_s_names_and_those_of_ptx_their_own() -> None:
 def test_counts_of_ptx_differ_only_where_sass_was_not_counted() -> None:
     arm = counted(memory_l1_wavefronts_shared=32)
     more = emulated(ptx__memory_l1_wavefronts_shared=256)
-    (difference,) = differences.between(arm, more, "emulated")
+    (difference,) = ranking.between(arm, more, "emulated")
     assert (difference.before, difference.after) == (128, 256)
     both = msgspec.structs.replace(more, emulated_sass=arm.emulated_sass)
-    assert differences.between(arm, both, "emulated") == ()
+    assert ranking.between(arm, both, "emulated") == ()
 
 
 def test_counts_of_sass_that_did_wrong_are_no_figures() -> None:
@@ -155,7 +155,7 @@ def test_what_a_profile_has_is_not_compared_with_a_count_of_the_same_name() -> N
     assert metrics.read(name, one) == 4096.0
     assert metrics.read(name, one, "emulated") == 32
     other = counted(memory_l1_wavefronts_shared=16)
-    assert differences.between(one, other, "profiled") == ()
-    (both,) = differences.between(one, other, "emulated")
+    assert ranking.between(one, other, "profiled") == ()
+    (both,) = ranking.between(one, other, "emulated")
     assert both.metric.name == name
     assert (both.before, both.after) == (32, 16)

@@ -25,7 +25,7 @@ from kernelexp.model import errors
 from kernelexp.model.errors import UsageError
 from kernelexp.model.measurement import Options, TimedArm
 from kernelexp.model.record import Record, final_reference
-from kernelexp.report.document import measurement as measured_page
+from kernelexp.report.document.arms import measurement_lines
 from kernelexp.report.document.document import Table, text_of
 from kernelexp.system import device
 
@@ -207,7 +207,7 @@ def test_the_placebo_of_such_a_final_has_a_time_beside_that_of_its_reference(
         for item in record.estimate.times
     ]
     estimate = msgspec.structs.replace(record.estimate, times=tuple(slower))
-    blocks = measured_page.render(msgspec.structs.replace(record, estimate=estimate))
+    blocks = measurement_lines(msgspec.structs.replace(record, estimate=estimate))
     rows = next(block for block in blocks if isinstance(block, Table)).rows
     shown = next(row for row in rows if text_of(row[0]) == f"placebo of {name}")
     ratio = float(text_of(shown[1])) / (record.arms[place].measured.time_us / 1000)

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelexp.facts import counters
-from kernelexp.facts.differences import Difference, between, factor
 from kernelexp.facts.metrics import Metric
 from kernelexp.judge import ranking
+from kernelexp.judge.ranking import Difference, between, factor
 from kernelexp.model.arm import Arm, ProfiledEvidence
 
 Figures = dict[str, float | str]

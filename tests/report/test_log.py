@@ -18,7 +18,7 @@ from kernelexp.model.errors import UsageError
 from kernelexp.report import export
 from kernelexp.report.document import markdown
 from kernelexp.report.document.document import Table, text_of
-from kernelexp.report.log import log, logbook
+from kernelexp.report.log import logbook
 from kernelexp.report.site import site
 from kernelexp.services import kernel_logs
 from kernelexp.services.kernel_logs import KernelLog
@@ -177,7 +177,7 @@ HAND_KEPT = "# My experiments\n\nF1: worked.\n"
 
 
 def test_a_log_that_people_keep_is_never_overwritten(scale: Path, kx: Kx) -> None:
-    path = scale / log.NAME
+    path = scale / logbook.NAME
     path.parent.mkdir()
     path.write_text(HAND_KEPT)
     result = kx("log", "--write", cwd=scale)
@@ -191,16 +191,16 @@ def test_a_log_that_people_keep_is_never_overwritten(scale: Path, kx: Kx) -> Non
 
 def test_a_log_that_is_a_link_to_a_device_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
-    (tmp_path / log.NAME).symlink_to("/dev/zero")
+    (tmp_path / logbook.NAME).symlink_to("/dev/zero")
     with pytest.raises(UsageError, match="was not written by kernelexp"):
-        log.write(tmp_path, [])
+        logbook.write(tmp_path, [])
 
 
 def test_force_overwrites_it(scale: Path, kx: Kx) -> None:
     (scale / "logs").mkdir()
-    (scale / log.NAME).write_text(HAND_KEPT)
+    (scale / logbook.NAME).write_text(HAND_KEPT)
     assert kx("log", "--write", "--force", cwd=scale).exit_code == 0
-    assert (scale / log.NAME).read_text().startswith("# Experiment log")
+    assert (scale / logbook.NAME).read_text().startswith("# Experiment log")
 
 
 def test_a_log_that_is_out_of_date_fails_the_check(scale: Path, kx: Kx) -> None:
@@ -215,7 +215,7 @@ def test_nothing_that_is_written_in_yaml_becomes_structure_of_the_log(scale: Pat
     words = file.read_text().replace(title, "'# no <b>heading</b>'")
     file.write_text(words.replace(hypothesis, "'a\n\n    # not\n\n    <script>x</script>'"))
     kx("log", "--write", cwd=scale)
-    lines = (scale / log.NAME).read_text().splitlines()
+    lines = (scale / logbook.NAME).read_text().splitlines()
     headings = [line for line in lines if line.startswith("#")]
     assert [line for line in headings if "S1" in line] == ["#### S1: # no \\<b>heading\\</b>"]
     assert not any(line.startswith(("# not", "<script")) for line in lines)

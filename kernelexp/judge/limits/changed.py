@@ -9,9 +9,9 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from kernelexp.facts import counters, metrics
-from kernelexp.facts.differences import Difference, comparable
 from kernelexp.facts.metrics import Kind
 from kernelexp.judge import ranking
+from kernelexp.judge.ranking import Difference, comparable
 from kernelexp.model.arm import Arm
 
 Way: TypeAlias = Literal["with the time", "against it", ""]

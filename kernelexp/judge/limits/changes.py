@@ -12,7 +12,6 @@ import msgspec
 
 from kernelexp.facts import counters
 from kernelexp.facts.arch import ARCHITECTURES
-from kernelexp.facts.differences import Difference, between, numbers
 from kernelexp.judge.limits import bottleneck, bounds, floors, relief
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.changed import (
@@ -33,6 +32,7 @@ from kernelexp.judge.limits.changed import (
 from kernelexp.judge.limits.floors import tensor_type
 from kernelexp.judge.limits.opportunity import excess_of_wavefronts
 from kernelexp.judge.limits.units import EXECUTED, PIPE, own_units, units
+from kernelexp.judge.ranking import Difference, between, numbers
 from kernelexp.judge.stalls import stalls
 
 POINTS = 0.1

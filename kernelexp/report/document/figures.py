@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from kernelexp.facts import differences, metrics
+from kernelexp.facts import metrics
+from kernelexp.judge import ranking
 from kernelexp.judge.ranking import ComparedFigure
 from kernelexp.model.arm import Arm, PublishedResult
 from kernelexp.model.measurement import Effect
-from kernelexp.model.record import Record, unusual
-from kernelexp.model.spelling import AxisValue, spell
+from kernelexp.model.record import Record, swept_axes, unusual
+from kernelexp.model.spelling import AxisValue, spell, spell_point
 
 NONE = "—"  # the figure was not published, or nothing measured it
 
@@ -89,7 +91,7 @@ def growth(figure: ComparedFigure) -> str:
     if not after:
         return "gone"
     if change >= 10:
-        return f"x {differences.factor(before, after):,.0f}"
+        return f"x {ranking.factor(before, after):,.0f}"
     return f"{100 * change:+.1f}%"
 
 
@@ -100,7 +102,7 @@ def change(baseline: metrics.Value | None, candidate: metrics.Value | None) -> s
     return f"{candidate - baseline:+,}" if candidate != baseline else ""
 
 
-def relative(difference: differences.Difference) -> str:
+def relative(difference: ranking.Difference) -> str:
     """The relative change of a figure: "+12.5%"; nothing where it was zero, or is not a number."""
     if difference.change is None or difference.metric.unit == "%":
         return ""
@@ -250,3 +252,23 @@ def published_line(result: PublishedResult) -> str:
 
 def _tilde(text: str, result: PublishedResult) -> str:
     return f"~{text}" if result.approximate and text != NONE else text
+
+
+def held(record: Record, defaults: Mapping[str, Any]) -> str:
+    """Spells the conditions of a sweep's times besides its axes that are not the default, as in ";
+    head_dim=128, size long128"."""
+    axes = {
+        axis: own
+        for axis, own in held_axes(record).items()
+        if axis in defaults
+        and spell(own) != spell(defaults[axis])
+        and f"{axis}=" not in record.title
+    }
+    words = (spell_point(axes) if axes else "") + conditions(record)
+    return f"; {words.removeprefix(', ')}" if words else ""
+
+
+def held_axes(record: Record) -> dict[str, AxisValue]:
+    """The axes of a sweep that all of its arms have one value of, with it."""
+    swept = swept_axes(record)
+    return {axis: own for axis, own in record.baseline.axes.items() if axis not in swept}

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from kernelexp.dossier import expected
 from kernelexp.dossier.standing import Standing, Standings
 from kernelexp.judge import consistency
 from kernelexp.model.arm import Arm
+from kernelexp.model.errors import UsageError
 from kernelexp.model.record import Record
 from kernelexp.model.spelling import spell_point
-from kernelexp.report.document import figures
+from kernelexp.report.document import figures, markdown
 from kernelexp.report.document.document import (
     Block,
     Cell,
+    Document,
     Heading,
     Items,
     Labelled,
@@ -24,6 +27,7 @@ from kernelexp.report.document.document import (
 )
 from kernelexp.report.log import decisions
 from kernelexp.services.kernel_logs import KernelLog
+from kernelexp.system import disk
 
 HISTORY_HEADER = ("Commit", "Change", "Time (ms)", "TFLOPS", "Regs", "Notes")
 EXPERIMENT_HEADER: tuple[str, ...] = ("Id", "Experiment", "Baseline", "Candidate", "Verdict")
@@ -198,7 +202,7 @@ def _sweeps(log: KernelLog) -> Block:
     cards = _cards(_standing_records(log))
     rows: list[tuple[Cell, ...]] = []
     for record in log.sweeps:
-        axes = record.title.removeprefix("Sweep of ") + sweep.held(record, log.defaults)
+        axes = record.title.removeprefix("Sweep of ") + figures.held(record, log.defaults)
         if record.measurement and cards not in ([], [record.device]):
             axes += f"; {record.device}"
         former = (figures.NONE, Span(CHANGED, "warn"))
@@ -367,3 +371,43 @@ def _verdicts(entry: Standings) -> str:
 
 def _status(standing: Standing) -> str:
     return standing.verdict.status.value if standing.verdict else NOT_RUN
+
+
+NAME = "logs/EXPERIMENTS.md"
+_BEGINNING = "# Experiment log\n\nRendered by `kernelexp log --write` from"
+_ATTRIBUTES = "logs/.gitattributes"
+# Two branches that both ran would conflict in a rendered file; git's own union driver takes both
+# sides, and the next rendering puts it right.
+_ATTRIBUTES_TEXT = "EXPERIMENTS.md merge=union linguist-generated\n"
+
+
+def write(root: Path, document: Document, force: bool = False) -> bool:
+    """Writes the log, and returns whether it was another one; UsageError if the file there does
+    not begin as a rendered one, unless `force`."""
+    path = root / NAME
+    if not force and not _is_rendered(path):
+        raise UsageError(
+            f"{NAME} was not written by kernelexp, and is left as it is: move it, or overwrite it "
+            "with `kernelexp log --write --force`."
+        )
+    text = markdown.render(document)
+    with disk.FilesTogether() as files:
+        if not (root / _ATTRIBUTES).exists():
+            files.write(root / _ATTRIBUTES, _ATTRIBUTES_TEXT.encode())
+        if path.is_file() and path.read_text(encoding="utf-8", errors="replace") == text:
+            return False
+        files.write(path, text.encode())
+    return True
+
+
+def is_current(root: Path, document: Document) -> bool:
+    """Whether the file is what would be written now."""
+    path = root / NAME
+    return path.is_file() and path.read_bytes() == markdown.render(document).encode()
+
+
+def _is_rendered(path: Path) -> bool:
+    if not path.is_file():  # a link to a device has no end
+        return not path.exists()
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(len(_BEGINNING)) == _BEGINNING

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kernelexp.facts import differences, metrics
-from kernelexp.judge import consistency
+from kernelexp.facts import metrics
+from kernelexp.judge import consistency, ranking
 from kernelexp.judge import expectations as judging
 from kernelexp.judge.consistency import Doubts
 from kernelexp.model import spelling
 from kernelexp.model.arm import Arm
 from kernelexp.model.record import Record, own_axes
 from kernelexp.model.spelling import FULL, as_argument, spell, spell_point
-from kernelexp.report.document import arms, figures, measurement
+from kernelexp.report.document import arms, figures
+from kernelexp.report.document.arms import measurement_lines
 from kernelexp.report.document.document import (
     Block,
     Cell,
@@ -49,7 +50,8 @@ def render(
     `charts` is false for pages that draw their own. `doubts` checks the samples of a record."""
     yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
     yield paragraph(" ".join(record.hypothesis.split()), indent=2)
-    yield from sizes.render(record, charts)
+    if record.sizes:
+        yield from sizes.render(record, charts)
     yield _arms(record)
     yield from _same_code(record)
     yield from _shared_axes(record)
@@ -63,7 +65,7 @@ def render(
     if verbose:
         yield from arms.all_figures(named)
         yield from emulation.dearest(named)
-    yield from measurement.render(record, verbose)
+    yield from measurement_lines(record, verbose)
     yield from _earlier(record, earlier)
     yield from _verdicts(record)
     said = {
@@ -77,7 +79,8 @@ def render(
     )
     for sentence in (*dict.fromkeys(own), *consistency.remarks(record, doubts)):
         yield paragraph(sentence, style="warn")
-    yield from expectations.render(judging.of_record(record))
+    if record.expect:
+        yield from expectations.render(judging.of_record(record))
     if not verbose and (hidden := _hidden(record, option)):
         yield paragraph(hidden, style="dim")
     if path:
@@ -194,7 +197,7 @@ def _hidden(record: Record, option: str) -> str:
     differing = {
         difference.metric.name
         for arm in shown
-        for difference in differences.between(shown[0], arm, *arms.KINDS)
+        for difference in ranking.between(shown[0], arm, *arms.KINDS)
     }
     equal = len(shared - differing)
     if len(record.candidates) <= _SIDE_BY_SIDE:
@@ -299,7 +302,7 @@ def _cards(records: Sequence[Record]) -> Iterator[Block]:
 
 def judged_again(rejudged: Rejudged) -> Iterator[Block]:
     """The figures of a record's samples, then each verdict next to the record's own."""
-    yield from measurement.render(rejudged.record, verbose=True)
+    yield from measurement_lines(rejudged.record, verbose=True)
     for candidate, now in zip(rejudged.record.candidates, rejudged.verdicts, strict=True):
         then = candidate.verdict.status
         yield paragraph(

@@ -17,9 +17,7 @@ _SIDE_BY_SIDE = 4
 
 
 def render(record: Record, charts: bool = True) -> Iterator[Block]:
-    """Nothing if one size was timed; the rest of the page is about the last size."""
-    if not record.sizes:
-        return
+    """Of a record with sizes; the rest of the page is about the last one."""
     results = oversizes.ordered(record.sizes)
     few = len(record.candidates) <= _SIDE_BY_SIDE and not is_sweep(record.experiment)
     yield _every(record, results) if few else _best(record, results)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kernelexp.facts import metrics
 from kernelexp.judge import consistency, sweeps
@@ -13,9 +13,10 @@ from kernelexp.judge.statistics import plateau as plateaus
 from kernelexp.judge.statistics.racing import RaceResult
 from kernelexp.judge.sweeps import Swept
 from kernelexp.model.arm import Verdict
-from kernelexp.model.record import Record
+from kernelexp.model.record import Record, swept_axes
 from kernelexp.model.spelling import Point, spell, spell_point
-from kernelexp.report.document import figures, measurement
+from kernelexp.report.document import figures
+from kernelexp.report.document.arms import measurement_lines
 from kernelexp.report.document.document import (
     Block,
     Cell,
@@ -89,11 +90,11 @@ def render(
     if record.tuning:
         best = _label(record, record.names[examined.ranking[0]])
         yield from sweep_parts.summary(record, examined, record.tuning, best)
-    if maps:
+    if maps and record.sizes:
         yield from sizes.render(record)
     yield from _race(record, examined.race)
     yield _ranking(record, examined)
-    if shared := _shared(record):
+    if shared := figures.held_axes(record):
         yield paragraph(f"all: {spell_point(shared)}", style="dim")
     if examined.front:
         yield paragraph(
@@ -115,10 +116,10 @@ def render(
         yield from sweep_parts.plateau(record, examined.race, examined.plateau)
     if flat := plateaus.counted(record.arms):
         yield from sweep_parts.counted(flat)
-    swept = sweeps.swept_axes(record)
+    swept = swept_axes(record)
     if maps and (by or len(swept) == 2):
         yield from sweep_map.document(record, by or (swept[0], swept[1]))
-    yield from measurement.render(record, verbose)
+    yield from measurement_lines(record, verbose)
     if path:
         yield paragraph(f"Record: {path}", style="dim")
 
@@ -137,7 +138,7 @@ def fastest(record: Record) -> tuple[str, str]:
     name = f"{others} other{'s' if others > 1 else ''}"
     also = f", or {name}, within {100 * record.margin:g}%" if others else ""
     doubt = also if race.is_decided else " (undecided)"
-    own = spell_point(_own(arm.axes, sweeps.swept_axes(record)))
+    own = spell_point(_own(arm.axes, swept_axes(record)))
     return figures.time_of(arm), f"{own}{doubt}"
 
 
@@ -154,25 +155,6 @@ def next_step(record: Record) -> str:
     return f"Next: `kernelexp new --from {record.run} --row {row}` makes an experiment of it."
 
 
-def held(record: Record, defaults: Mapping[str, Any]) -> str:
-    """Spells the conditions of a sweep's times besides its axes that are not the default, as in ";
-    head_dim=128, size long128"."""
-    axes = {
-        axis: value
-        for axis, value in _shared(record).items()
-        if axis in defaults
-        and spell(value) != spell(defaults[axis])
-        and f"{axis}=" not in record.title
-    }
-    words = (spell_point(axes) if axes else "") + figures.conditions(record)
-    return f"; {words.removeprefix(', ')}" if words else ""
-
-
-def _shared(record: Record) -> dict[str, Any]:
-    swept = sweeps.swept_axes(record)
-    return {axis: value for axis, value in record.baseline.axes.items() if axis not in swept}
-
-
 def _own(axes: Point, names: Collection[str]) -> Point:
     return {axis: value for axis, value in axes.items() if axis in names}
 
@@ -180,13 +162,13 @@ def _own(axes: Point, names: Collection[str]) -> Point:
 def _label(record: Record, name: str) -> str:
     """A row with its variant: "row 7 (stages=4)"."""
     row = record.names.index(name)
-    own = spell_point(_own(record.arms[row].axes, sweeps.swept_axes(record)))
+    own = spell_point(_own(record.arms[row].axes, swept_axes(record)))
     return f"row {row} ({own})"
 
 
 def _ranking(record: Record, examined: Swept) -> Block:
     timed = any(arm.measured for arm in record.arms)
-    swept = sweeps.swept_axes(record)
+    swept = swept_axes(record)
     labels = _columns(record, swept)
     metric = sweep_parts.metric_of(record)
     times = [figures.head_of(record.arms), "change"] if timed else []
@@ -231,7 +213,7 @@ def _refused(record: Record) -> Iterator[Block]:
     if record.baseline.refused:
         word = status(record.baseline.refused.status)
         yield paragraph("The baseline is ", word, f": {record.baseline.refused.sentence}")
-    swept = sweeps.swept_axes(record)
+    swept = swept_axes(record)
     yield from _grouped(
         {
             spell_point(_own(candidate.arm.axes, swept)): candidate.verdict

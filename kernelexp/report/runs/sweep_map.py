@@ -10,7 +10,7 @@ import msgspec
 from kernelexp.facts import metrics
 from kernelexp.judge import sweeps
 from kernelexp.model.arm import Arm
-from kernelexp.model.record import Record
+from kernelexp.model.record import Record, swept_axes
 from kernelexp.model.spelling import spell
 from kernelexp.report.charts.chart import HeatMap, Tile
 from kernelexp.report.document import figures
@@ -59,7 +59,7 @@ def charts(record: Record, by: tuple[str, str] | None = None) -> Iterator[HeatMa
             return None if name is None else Tile(value=None, text="refused")
         return Tile(value=shown.values[name] / unit - 1.0, text=shown.texts[name])
 
-    for down, across in [by] if by else combinations(sweeps.swept_axes(record), 2):
+    for down, across in [by] if by else combinations(swept_axes(record), 2):
         columns, rows = _grid(record.by_name, shown, (down, across))
         yield HeatMap(
             title=f"{record.kernel}, {record.arch}: {shown.title.lower()} by {down} and {across}",

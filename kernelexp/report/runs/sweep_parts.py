@@ -14,7 +14,7 @@ from kernelexp.judge.statistics.plateau import AxisEffect, AxisFinding, Plateau
 from kernelexp.judge.statistics.racing import RaceResult
 from kernelexp.judge.sweeps import Swept
 from kernelexp.model.measurement import Effect
-from kernelexp.model.record import Record, Tuning
+from kernelexp.model.record import Record, Tuning, swept_axes
 from kernelexp.model.spelling import spell, spell_point
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, table
@@ -52,7 +52,7 @@ def depending(record: Record, axes: Sequence[AxisFinding]) -> Iterator[Block]:
         for pair in (effect.least, effect.most):
             others = [
                 axis
-                for axis in sweeps.swept_axes(record)
+                for axis in swept_axes(record)
                 if axis != effect.axis and len({spell(arm.axes[axis]) for arm in arms.values()}) > 1
             ]
             point = spell_point({axis: arms[pair.before].axes[axis] for axis in others})

@@ -24,6 +24,7 @@ from kernelexp.project.sections.given import Run
 from kernelexp.report import outputs
 from kernelexp.report.charts import changes, history, ncu
 from kernelexp.report.charts.chart import Bars
+from kernelexp.report.document import figures
 from kernelexp.report.document.document import Table
 from kernelexp.report.log import listing as log_listing
 from kernelexp.report.log import pending
@@ -181,7 +182,7 @@ class ProjectSite:
             headers=index.used(rows),
             shown=index.ROWS_SHOWN,
             sweeps=(
-                (record, sweep_report.held(record, own.defaults), sweep_report.fastest(record))
+                (record, figures.held(record, own.defaults), sweep_report.fastest(record))
                 for own in self.logs
                 for record in own.sweeps
             ),

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from kernelexp.facts import counters, differences, metrics
+from kernelexp.facts import counters, metrics
 from kernelexp.facts.counters import EXECUTED, PIPE, PTX
 from kernelexp.facts.metrics import Value
 from kernelexp.judge import ranking
@@ -240,9 +240,9 @@ def _cell(was: Value | None, now: Value | None, alone: bool) -> Cell:
 
 def _others(base: Arm, candidates: Mapping[str, Arm]) -> tuple[list[metrics.Metric], int, int]:
     """Figures that no row has and that changed most; how many others moved by 5%, and by less."""
-    result: dict[str, differences.Difference] = {}
+    result: dict[str, ranking.Difference] = {}
     for arm in candidates.values():
-        for difference in differences.between(base, arm, *documents.KINDS):
+        for difference in ranking.between(base, arm, *documents.KINDS):
             known = result.get(difference.metric.label)
             if _is_other(difference.metric.name) and (
                 known is None or difference.factor > known.factor

@@ -73,7 +73,7 @@ class Concluded(msgspec.Struct, frozen=True, kw_only=True):
             path=str(self.path) if self.path else None,
             record=self.record,
             error=self.unkept or None,
-            expectations=expectations.of_record(self.record),
+            expectations=expectations.of_record(self.record) if self.record.expect else {},
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from conformance.case import Array, Case
 
 from kernelexp import project
-from kernelexp.cli.arguments import parse_variants
+from kernelexp.cli.common import parse_variants
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
