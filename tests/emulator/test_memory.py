@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import found, ptx, run
+from harness import found, ptx, run, run_sass
 
 AT = "mul.wide.u32 %d0, %t, {size}; add.u64 %d1, %in, %d0; add.u64 %d2, %out, %d0;"
 SHARED = ".shared .align 16 .b8 s[4096];"
@@ -244,6 +244,28 @@ def test_the_padding_of_a_record_may_be_copied_with_it(load, store, names):
     text = ptx(f"st.global.u32 [%x], 1; {load} {store}", ["x", "y"])
     arrays = {"x": np.zeros(4, np.uint32), "y": np.zeros(2, np.uint32)}
     assert found(run(text, arrays, threads=1, unwritten=["x"])) == names
+
+
+@pytest.mark.parametrize(
+    ("first", "names"),
+    [("st.shared.u16 [%r9], %h0;", set()), ("", {"uninitialised-read"})],
+)
+@pytest.mark.parametrize("runs", [run, run_sass])
+def test_an_atomic_of_two_bytes_swaps_the_word_around_them(runs, first, names):
+    """What nobody wrote of the word is compared with itself; a word that nobody wrote is not."""
+    body = f"""mov.u32 %r9, at; mad.lo.u32 %r9, %t, 4, %r9; mov.u16 %h0, 7;
+    {first} ld.shared.u32 %r0, [%r9];
+    AGAIN: add.u32 %r1, %r0, 1; prmt.b32 %r1, %r0, %r1, 0x3254;
+    atom.shared.cas.b32 %r2, [%r9], %r0, %r1; setp.ne.u32 %p0, %r2, %r0;
+    mov.u32 %r0, %r2; @%p0 bra AGAIN;
+    ld.shared.u16 %h1, [%r9]; st.global.u16 [%x], %h1;"""
+    text = ptx(body, ["x"], shared=".shared .align 4 .b8 at[128];", target="sm_90a")
+    x = np.zeros(1, np.uint16)
+    how = (text,) if runs is run else (text, "sm_90a")
+    result = runs(*how, {"x": x}, threads=1)
+    assert found(result) == names
+    if first:
+        assert x.tolist() == [8]
 
 
 def test_a_sum_with_what_nobody_wrote_names_the_array_that_lacks_it():

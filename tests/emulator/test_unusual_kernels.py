@@ -96,12 +96,6 @@ KERNELS = (
         np.where(T[:32] % 2, T[:32] ** 2, 2 * T[:32]),
         scalars=(0,),
     ),
-    Kernel(
-        "volatile_reduction",
-        lambda: {"x": np.arange(64, dtype=np.float32), "out": np.zeros(1, np.float32)},
-        np.array([2016]),
-        threads=64,
-    ),
     Kernel("ping_pong", words(out=64), np.full(64, 8), threads=64),
     Kernel("a_lock", words(lock=1, count=1), np.array([40]), ctas=40),
     Kernel("a_lock_of_every_lane", words(lock=1, count=1), np.array([64]), ctas=2),
@@ -110,6 +104,14 @@ KERNELS = (
     )._replace(scalars=(), want=255 - np.arange(256) + 2),
     Kernel("look_back", status_and_values, np.cumsum(T[:8]), ctas=8, threads=1),
     Kernel("last_cta_adds", words(ticket=1, partial=128, out=32), 4 * T[:32], ctas=4),
+)
+
+
+IN_STEP = Kernel(
+    "volatile_reduction",
+    lambda: {"x": np.arange(64, dtype=np.float32), "out": np.zeros(1, np.float32)},
+    np.array([2016]),
+    threads=64,
 )
 
 
@@ -255,3 +257,13 @@ def test_a_kernel_may_have_more_calls_than_are_inlined(monkeypatch: pytest.Monke
     result = run(text, {"out": out}, threads=1)
     assert result.findings == ()
     assert out[0] == 7 + 12 * 12
+
+
+@pytest.mark.parametrize(("schedule", "right"), [(LATE, True), (Schedule(seed=1), False)])
+def test_a_reduction_without_syncwarp_is_right_where_its_lanes_stay_in_step(
+    schedule: Schedule, right: bool
+) -> None:
+    """From Volta on they need not: volatile orders what one thread does, not the lanes."""
+    arrays = IN_STEP.arrays()
+    launch(IN_STEP.entry, arrays, threads=IN_STEP.threads, schedule=schedule)
+    assert (arrays["out"].tolist() == IN_STEP.want.tolist()) is right

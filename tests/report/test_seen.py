@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -69,6 +70,8 @@ def test_a_condition_that_can_not_be_decided_leaves_both_branches(condition: str
     assert see(text, KX_A="1") == text.splitlines()
 
 
+_COMPARED = r"(?:==|!=|<|>=)"
+_CHAINED = re.compile(rf"{_COMPARED}.*{_COMPARED}")
 conditions = st.recursive(
     st.sampled_from(["KX_A", "KX_B", "0", "1", "7L", "0x10", "defined(KX_A)", "defined KX_B"]),
     lambda inner: st.one_of(
@@ -94,8 +97,12 @@ def test_what_is_left_is_what_the_compiler_keeps(several: list[str], a: int, b: 
     done = subprocess.run(argv, input=text, capture_output=True, text=True)
     if done.returncode != 0:
         return  # a division by zero
-    kept = see(text, KX_A=str(a), KX_B=str(b))
-    assert [item for item in kept if item and item[0] != "#"] == done.stdout.split()
+    defines = {"KX_A": str(a), "KX_B": str(b)}
+    kept = [item for item in see(text, **defines) if item and item[0] != "#"]
+    if all(_CHAINED.search(condition) is None for condition in several):
+        assert kept == done.stdout.split()
+    else:  # `a == b == c`, which Python means otherwise, is not decided: its branches stay
+        assert set(kept) >= set(done.stdout.split())
 
 
 def test_a_difference_names_its_lines_and_shows_what_only_one_has() -> None:

@@ -121,7 +121,7 @@ def recounted(results: Sequence[Recounted]) -> Iterator[Block]:
     for one in results:
         name = f"{one.experiment} {one.run}"
         if one.recount is None:
-            yield paragraph(f"{name}: not one. {one.why}", style="warn")
+            yield paragraph(f"{name}: not recounted. {one.why}", style="warn")
             continue
         done = f"recounted ({one.path})" if one.is_new else "this emulator's counts are there"
         yield paragraph(f"{name}: {done}. {_counted(one.recount)}")

@@ -114,7 +114,7 @@ def test_the_sass_writes_what_the_gpu_wrote(area: str, module) -> None:  # type:
             wrong = differing(arrays[name], outputs[case.name, name], case.bound)
             if wrong.any():
                 problems.append(f"{case.name}: {name}: {np.count_nonzero(wrong)} differ")
-    assert problems == []
+    assert problems == [], "\n".join(problems)
 
 
 def taken(text: str, target: str) -> str:
@@ -153,7 +153,7 @@ def test_the_sass_of_another_architecture_writes_the_same(target: str, area: str
         for name in case.outputs:
             if differing(arrays[name], outputs[case.name, name], case.bound).any():
                 problems.append(f"{case.name}: {name}")
-    assert problems == []
+    assert problems == [], "\n".join(problems)
     assert compared == _OTHERS[target][area]
 
 

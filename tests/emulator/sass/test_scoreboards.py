@@ -106,6 +106,31 @@ def test_a_pipe_reads_a_register_before_it_writes_it(writes: str, hazards: int) 
     assert len(decode.decode(content, listing, "k").hazards) == hazards
 
 
+@pytest.mark.parametrize(
+    ("writes", "hazards"), [("SHFL.BFLY PT, R0, R5, 0x1, 0x1f", 0), ("MOV R0, R5", 1)]
+)
+def test_a_shuffle_writes_no_register_before_a_store_ahead_of_it_has_read_it(
+    writes: str, hazards: int
+) -> None:
+    """One unit takes both in order: ptxas has the shuffle wait for no scoreboard of the store."""
+    body = """mul.wide.u32 %d0, %t, 8; add.u64 %d0, %d0, %x;
+    ld.global.u32 %r0, [%d0]; ld.global.u32 %r1, [%d0+4]; mov.u32 %r3, tile;
+    st.shared.u32 [%r3], %r0; shfl.sync.bfly.b32 %r2, %r1, 1, 0x1f, -1;
+    st.global.u32 [%d0], %r2;"""
+    shared = ".shared .align 4 .b8 tile[64];"
+    content, listing = assemble(ptx(body, ["x"], target="sm_90a", shared=shared), "sm_90a")
+    (sts,) = (ins for ins in text.read(listing, "k", {}) if ins.base == "STS")
+    tells = sts.word & ~(7 << 113) | 1 << 113
+    content = content.replace(sts.word.to_bytes(16, "little"), tells.to_bytes(16, "little"))
+    for old, new in (
+        ("STG.E desc[UR6][R2.64], R5", writes),
+        (f"/* 0x{sts.word >> 64:016x} */", f"/* 0x{tells >> 64:016x} */"),
+    ):
+        assert old in listing
+        listing = listing.replace(old, new, 1)
+    assert len(decode.decode(content, listing, "k").hazards) == hazards
+
+
 OVERWRITES = """
 extern "C" __global__ void k(unsigned* x) {
   __shared__ alignas(128) unsigned tile[32];

@@ -237,5 +237,5 @@ def test_a_source_that_keeps_changing_is_a_sentence_and_leaves_nothing(
     assert built.fault
     assert f"{SOURCE} kept changing during the build" in str(built.fault)
     folder = scale / ".kernelexp/build"
-    assert {path.name for path in folder.iterdir()} <= {"lock", "manifests"}
+    assert {path.name for path in folder.iterdir()} <= {"lock-scale", "manifests"}
     assert not os.listdir(folder / "manifests")

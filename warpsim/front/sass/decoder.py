@@ -61,6 +61,15 @@ class SassDecoder(OperandReader):
             self._starts = {address: self._numbers[address] for address in sorted(first_of_block)}
         return self._starts
 
+    def swapped(self, operand: Operand) -> bool:
+        """Whether a compare-and-swap of the entry has this very address."""
+        if self._swapped is None:
+            swaps = (ins for ins in self.code if {"CAS", "CAST"} & set(ins.modifiers))
+            self._swapped = {
+                o for ins in swaps for o in ins.operands if isinstance(o, MemoryOperand)
+            }
+        return isinstance(operand, MemoryOperand) and operand in self._swapped
+
     def unguarded(self) -> None:
         """Refuses the instruction if it has a guard."""
         if self.instruction.guard is not None:

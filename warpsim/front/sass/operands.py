@@ -20,6 +20,7 @@ from warpsim.front.sass.syntax import (
     ConstantOperand,
     LiteralOperand,
     MachineInstruction,
+    MemoryOperand,
     Operand,
     RegisterOperand,
 )
@@ -70,6 +71,7 @@ class OperandReader:
         """Of the products of a warp, by instruction: slots of A, B and C."""
         self._numbers: dict[int, int] = {}
         self._starts: dict[int, int] | None = None
+        self._swapped: set[MemoryOperand] | None = None
         for ins in code:
             self._numbers.setdefault(ins.address, ins.number)
         self.at(0)

@@ -23,7 +23,7 @@ _NEVER = BOARDS
 """A scoreboard of our own: of results that no scoreboard tells of."""
 _LOADS = frozenset("LD LDG LDS LDL LDSM S2R S2UR MUFU SHFL ATOM ATOMG ATOMS REDUX LDTM".split())
 """Opcodes whose results are there at no time that is known."""
-_IN_ORDER = frozenset("LD LDG LDS LDL LDSM ATOM ATOMG ATOMS".split())
+_IN_ORDER = frozenset("LD LDG LDS LDL LDSM SHFL ATOM ATOMG ATOMS".split())
 """Opcodes that write no register before those ahead of them have read theirs."""
 _XU = frozenset("MUFU FCHK F2I I2F F2F FRND BREV FLO POPC".split())
 """Opcodes of one pipe, which do so for those of this pipe: ptxas lets F2F write what FLO reads."""

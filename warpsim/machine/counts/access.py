@@ -48,6 +48,10 @@ class AccessKind:
     """Of a load: a bit for each byte that is used; None: any may be."""
     counted: bool = True
     """Not the halves of a cp.async, which is counted as a whole."""
+    swapped: bool = False
+    """Of a compare-and-swap, and of loads of its very address: what nobody wrote of a word that is
+    written in part is compared with itself, and put back as it is. An atomic of two bytes is made
+    so, of a word of four."""
     size: int = field(init=False)
     """Bytes of a lane's access."""
 

@@ -256,6 +256,8 @@ class Space(Memory):
         octets = states == UNWRITTEN
         if access.used is not None:
             octets = octets & (access.used >> np.arange(access.size) & 1).astype(bool)
+        if access.swapped:
+            octets = octets & octets.all(axis=-1, keepdims=True)
         unwritten = octets.any(axis=-1)
         if not unwritten.any():
             return

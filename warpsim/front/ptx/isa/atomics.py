@@ -59,7 +59,15 @@ def atom(d: PtxDecoder) -> Op:
     name = next(part for part in parts[1:] if part in _NAMES)
     space = next((SPACES[part] for part in parts if part in SPACES), "generic")
     size = width_of(t) // 8
-    access = AccessKind(d.site, size, 1, store=True, relaxed=True, narrow="cta" in parts)
+    access = AccessKind(
+        d.site,
+        size,
+        1,
+        store=True,
+        relaxed=True,
+        narrow="cta" in parts,
+        swapped=name == "cas",
+    )
     d.note_unit(space, size)
     operands = d.operands if parts[0] == "atom" else (None, *d.operands)
     target = d.destination(operands[0])

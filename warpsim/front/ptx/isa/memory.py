@@ -66,6 +66,7 @@ class PtxAccessForm:
         guesses = parts[0] == "ld" and d.swapped(d.operands[1])
         self.relaxed = bool(ordered or guesses)
         self.ordered = "release" in parts
+        self.swapped = guesses
         self.narrow = "cta" in parts and self.relaxed
         self.sure = "acquire" in parts
         self.coherent = not ("nc" in parts or parts[0] == "ldu")
@@ -86,6 +87,7 @@ class PtxAccessForm:
             polls=polls,
             coherent=self.coherent,
             used=self.used,
+            swapped=self.swapped,
         )
 
     def compiled(

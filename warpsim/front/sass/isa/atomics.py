@@ -45,7 +45,8 @@ class Update:
         self.type = next((_KINDS[name] for name in names if name in _KINDS), "u32")
         self.words = 2 if self.type.endswith("64") else 1
         self.space = space
-        self.access = AccessKind(d.site, 4 * self.words, 1, store=True, relaxed=True)
+        size, swapped = 4 * self.words, self.name == "CAS"
+        self.access = AccessKind(d.site, size, 1, store=True, relaxed=True, swapped=swapped)
         d.note_unit(space, 4 * self.words)
 
     def function(self) -> Combine | None:
@@ -216,7 +217,7 @@ def cast(d: SassDecoder) -> Op:
         space = "generic"
     target, address, expected, new = d.take(operands, 4)
     words = 2 if "64" in d.modifiers else 1
-    access = AccessKind(d.site, 4 * words, 1, store=True, relaxed=True)
+    access = AccessKind(d.site, 4 * words, 1, store=True, relaxed=True, swapped=True)
     d.note_unit(space, 4 * words)
     generic = space == "generic"
     where = d.address(address, wide=True) if generic else d.shared_address(address)

@@ -75,6 +75,7 @@ class SassAccessForm:
             store=d.instruction.base.startswith("ST"),
             relaxed=self.relaxed,
             coherent="CONSTANT" not in d.modifiers,
+            swapped=any(map(d.swapped, d.operands)),
         )
         d.note_unit(self.space, element)
 
