@@ -15,9 +15,9 @@ def doctor(
     json: options.Json = False, nvcc: options.Nvcc = None, project: options.Project = HERE
 ) -> None:
     """Check tools, versions and capabilities."""
-    from kernelexp.report.document import machine
+    from kernelexp.report import calibrated
     from kernelexp.services import doctor as checks
 
     facts = checks.examine(nvcc, project)
-    output("doctor", facts, machine.render(facts), json)
+    output("doctor", facts, calibrated.machine(facts), json)
     raise typer.Exit(checks.exit_code(facts))

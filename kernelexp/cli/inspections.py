@@ -16,7 +16,7 @@ from kernelexp.model.errors import OK, REGRESSION, UsageError
 
 if TYPE_CHECKING:
     from kernelexp.dossier.session import Session
-    from kernelexp.judge.instructions import JudgedInstructions
+    from kernelexp.judge.expectations import JudgedInstructions
     from kernelexp.model.errors import KernelexpError
     from kernelexp.model.experiment import Variant
     from kernelexp.project import Project
@@ -126,7 +126,7 @@ def _print_faults(faults: Sequence[KernelexpError]) -> None:
 
 def _require_conditions(texts: Sequence[str], several: bool) -> None:
     """UsageError for a text that is not a condition, before anything is built."""
-    from kernelexp.judge.instructions import InstructionCounts, instruction_expectations
+    from kernelexp.judge.expectations import InstructionCounts, instruction_expectations
 
     nothing = InstructionCounts(every={}, in_loops={})
     try:
@@ -140,7 +140,7 @@ def _judge(
 ) -> list[tuple[str, JudgedInstructions]]:
     """Numbers are judged of every variant, changes of all but the first, by their labels."""
     from kernelexp.facts import condition
-    from kernelexp.judge.instructions import instruction_expectations
+    from kernelexp.judge.expectations import instruction_expectations
 
     built = [inspection for inspection in inspections if inspection.arm.build]
     judged = []

@@ -157,13 +157,13 @@ def _kernels(project: Project, names: list[str]) -> set[tuple[str, str]]:
 
 
 def _history(project: Project, names: list[str]) -> Iterable[Chart]:
-    from kernelexp.report.charts import history
+    from kernelexp.report.charts import changes
     from kernelexp.services import kernel_logs
 
     chosen = _kernels(project, names)
     logs = kernel_logs.assemble(project)
     common.warn(project.root, (unreadable for one in logs for unreadable in one.unreadable))
-    charts = list(history.plots([one for one in logs if (one.kernel, one.arch) in chosen]))
+    charts = list(changes.of_history([one for one in logs if (one.kernel, one.arch) in chosen]))
     if not charts:
         raise UsageError("no committed step has a time yet: measure one of the history's steps.")
     return charts

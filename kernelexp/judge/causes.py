@@ -14,9 +14,8 @@ import msgspec
 from kernelexp.facts import counters
 from kernelexp.judge import ranking
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.changed import ON_AN_SM, WAITS, Cause, ChangedFigure
+from kernelexp.judge.limits.changed import ON_AN_SM, PIPE, WAITS, Cause, ChangedFigure
 from kernelexp.judge.limits.changes import ChangedPair
-from kernelexp.judge.limits.units import PIPE
 from kernelexp.judge.ranking import Difference, numbers
 
 EXPLAINS = 0.1

@@ -1,4 +1,4 @@
-"""Whether a record is what its samples give, and what its verdict leaves open."""
+"""Whether a record is what its samples give, and a profile of the build that it is taken for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kernelexp.judge import executed, verdict
 from kernelexp.judge.statistics import stats
 from kernelexp.judge.statistics.stats import estimate, ratios
 from kernelexp.judge.verdict import TIMED, spell_change, spell_interval
-from kernelexp.model.arm import Arm, Status, Verdict
+from kernelexp.model.arm import Arm, BuildEvidence, ProfiledEvidence, Status, Verdict
 from kernelexp.model.measurement import Effect, Measurement, Worker
 from kernelexp.model.record import Candidate, Record, measurement_of
 from kernelexp.model.text import si
@@ -231,3 +231,35 @@ def _same(one: Effect | None, other: Effect | None) -> bool:
 
 def _change(effect: Effect | None) -> str:
     return f"{100 * (effect.ratio - 1):+.2f}%" if effect else "nothing"
+
+
+def other_build(build: BuildEvidence, profiled: ProfiledEvidence) -> str:
+    """Spells the differences as the rest of a sentence; empty if there are none, or none known."""
+    return " and ".join(
+        f"{_count(now)} {resource} (this variant: {_count(was)})"
+        for resource, was, now in _resources(build, profiled)
+        if was != now
+    )
+
+
+def _resources(build: BuildEvidence, profiled: ProfiledEvidence) -> Iterator[tuple[str, int, int]]:
+    used = build.resources
+    block = math.prod(profiled.block) if profiled.block else None
+    pairs = (
+        ("registers per thread", used.registers, profiled.figures.get(_REGISTERS)),
+        ("threads per CTA", used.threads, block or profiled.figures.get("launch__block_size")),
+        ("B of dynamic shared memory", used.dynamic_smem_bytes, profiled.figures.get(_DYNAMIC)),
+        ("B of static shared memory", used.static_smem_bytes, profiled.figures.get(_STATIC)),
+    )
+    for resource, was, now in pairs:
+        if isinstance(now, int | float) and was:
+            yield resource, was, int(now)
+
+
+_REGISTERS = "launch__registers_per_thread"
+_DYNAMIC = "launch__shared_mem_per_block_dynamic"
+_STATIC = "launch__shared_mem_per_block_static"
+
+
+def _count(count: int) -> str:
+    return f"{count:,}"

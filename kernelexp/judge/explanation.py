@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from kernelexp.facts import counters, metrics
+from kernelexp.facts.derived import READY
 from kernelexp.judge.causes import CausedDifference
 from kernelexp.judge.expectations import command
 from kernelexp.judge.limits import bottleneck, bounds
@@ -19,7 +20,6 @@ from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.changed import PART, ChangedFigure, is_code
 from kernelexp.judge.limits.floors import Resource
-from kernelexp.judge.stalls import READY
 from kernelexp.model.arm import Arm
 
 # Beginnings of the names of figures, after ptx__ where they were counted on PTX, what they say

@@ -12,9 +12,8 @@ from kernelexp.judge.causes import CausedDifference
 from kernelexp.judge.limits import bottleneck, bounds, floors
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.changed import PART, WARPS, ChangedFigure
+from kernelexp.judge.limits.changed import PART, WARPS, ChangedFigure, units
 from kernelexp.judge.limits.floors import OF_CHIP, Resource
-from kernelexp.judge.limits.units import units
 from kernelexp.model.spelling import AxisValue, spell
 
 BUSY = 40.0

@@ -1,15 +1,16 @@
-"""Output of `calibrate`: this machine, the model of time, and the model's accuracy."""
+"""Output of `doctor` and `calibrate`: this machine, the model of time, and the model's accuracy."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kernelexp.facts.modelled_errors import HELD, NEVER, SURE, ErrorsApart
 from kernelexp.judge.modelled_pairs import ModelledPair
-from kernelexp.report.document.document import Block, Heading, paragraph, table
+from kernelexp.report.document.document import Block, Heading, Span, paragraph, table
 from kernelexp.services.calibration import COMPARED, Calibrated, ModelRefit
+from kernelexp.services.doctor import Fact
 from kernelexp.services.validating import ModelledFamily, ModelValidation
 from warpsim.timing.refit import Refitted
 
@@ -163,3 +164,11 @@ def _wrong(pair: ModelledPair) -> tuple[str, ...]:
         f"{math.expm1(pair.modelled):+.1%}",
         f"{' '.join(sorted(first - second))} against {' '.join(sorted(second - first))}",
     )
+
+
+def machine(facts: Sequence[Fact]) -> Iterator[Block]:
+    rows = (
+        (Span(fact.name, "strong"), fact.found or Span("missing", "warn"), fact.allows)
+        for fact in facts
+    )
+    yield table(("", "found", "for"), rows)

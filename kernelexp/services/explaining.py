@@ -12,7 +12,7 @@ from kernelexp.dossier import comparability, examine
 from kernelexp.dossier.dossiers import Dossier
 from kernelexp.dossier.session import Session
 from kernelexp.dossier.standing import Standing
-from kernelexp.judge import likely, samebuild
+from kernelexp.judge import consistency, likely
 from kernelexp.judge.causes import CausedDifference, differing
 from kernelexp.judge.expectations import Judged, judge
 from kernelexp.judge.explanation import Question, moved, questions, relieved, slowdown, work
@@ -318,4 +318,4 @@ def _elsewhere(side: Dossier) -> str:
 def _other_build(side: Dossier) -> str:
     """Says what differs between its profile and its build; empty where they agree."""
     arm = side.case.arm
-    return samebuild.doubt(arm.build, arm.profiled) if arm.build and arm.profiled else ""
+    return consistency.other_build(arm.build, arm.profiled) if arm.build and arm.profiled else ""

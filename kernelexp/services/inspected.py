@@ -13,7 +13,7 @@ from kernelexp.evidence.code.sass_lines import SassInstruction
 from kernelexp.facts import accesses
 from kernelexp.facts.accesses import Access
 from kernelexp.facts.counters import EXECUTED, PIPE
-from kernelexp.judge.instructions import InstructionCounts, JudgedInstructions
+from kernelexp.judge.expectations import InstructionCounts, JudgedInstructions
 from kernelexp.model.arm import Arm, Verdict
 from kernelexp.services.inspection import InspectedExecution, Inspection, place
 from warpsim.lineinfo import Source

@@ -21,7 +21,7 @@ from kernelexp.evidence.emulate.job import InstructionCost
 from kernelexp.evidence.emulate.roles import read_texts
 from kernelexp.facts.accesses import Access
 from kernelexp.facts.counters import PTX
-from kernelexp.judge.instructions import InstructionCounts
+from kernelexp.judge.expectations import InstructionCounts
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm, faults, without_fault
 from kernelexp.model.errors import KernelexpError

@@ -15,8 +15,7 @@ from kernelexp.evidence.emulate.job import ModellingAnswer
 from kernelexp.evidence.measure.measured import SIZE
 from kernelexp.facts.modelled_errors import ERRORS, ModelledErrors
 from kernelexp.judge import modelled_pairs
-from kernelexp.judge.statistics import modelled as judge
-from kernelexp.judge.statistics.modelled import ModelledChange
+from kernelexp.judge.modelled_pairs import ModelledChange
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm, sound
 from kernelexp.model.errors import KernelexpError, UsageError
@@ -70,7 +69,7 @@ def look(
         _, first, before = timed[0]
         change = None
         if arm is not first and not (time.refused or before.refused):
-            change = judge.change(before, time, modelled_pairs.apart(first, arm))
+            change = modelled_pairs.change(before, time, modelled_pairs.apart(first, arm))
         result.append(
             ModelledVariant(
                 variant=project.label(variant),
@@ -161,8 +160,8 @@ def compare(project: Project, experiment: Experiment, number: int, session: Sess
             return f"Modelled: {result}"
     before, after = (item for item in results if isinstance(item, ModelledTime))
     apart = modelled_pairs.apart(baseline, candidate)
-    sentence = judge.change(before, after, apart).sentence
-    return f"Modelled, not measured: {sentence}. {judge.worth(after.chip)}"
+    sentence = modelled_pairs.change(before, after, apart).sentence
+    return f"Modelled, not measured: {sentence}. {modelled_pairs.spelled_worth(after.chip)}"
 
 
 def _model(

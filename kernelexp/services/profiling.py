@@ -18,7 +18,7 @@ from kernelexp.evidence.profile.imports import ImportedLaunch
 from kernelexp.evidence.profile.merging import bare
 from kernelexp.evidence.profile.ncu import Ncu
 from kernelexp.evidence.profile.take import ProfileSettings
-from kernelexp.judge import samebuild, verdict
+from kernelexp.judge import consistency, verdict
 from kernelexp.logs import profiles, records, sources
 from kernelexp.model import arm, errors
 from kernelexp.model.arm import Arm, BuildEvidence, ProfiledEvidence, Verdict, sound
@@ -137,7 +137,7 @@ def keep(
 def _other_build(
     label: str, build: BuildEvidence | None, evidence: ProfiledEvidence
 ) -> Iterator[str]:
-    doubt = samebuild.doubt(build, evidence) if build else ""
+    doubt = consistency.other_build(build, evidence) if build else ""
     if doubt:
         yield (
             f"The launch has {doubt}: is it of another variant than {label}, or of other sources "

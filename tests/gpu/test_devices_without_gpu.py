@@ -19,7 +19,7 @@ from kernelexp.evidence.executor import Local
 from kernelexp.evidence.measure.job import ArmJob, Job
 from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.judge import consistency
-from kernelexp.judge.statistics import heats
+from kernelexp.judge.statistics import racing
 from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.errors import UsageError
@@ -270,25 +270,25 @@ def heat(uuid: str, **ratios: float):
 
 def test_the_best_of_each_heat_meet_but_for_those_that_another_heat_has_beaten() -> None:
     slow, fast = heat("GPU-a", a=1.3, b=1.31), heat("GPU-b", c=0.9, d=0.95)
-    assert heats.finalists([slow, fast], 0.01) == ["c"]
+    assert racing.finalists([slow, fast], 0.01) == ["c"]
 
 
 def test_a_difference_within_the_margin_between_two_cards_decides_nothing() -> None:
-    assert heats.finalists([heat("GPU-a", a=0.9), heat("GPU-b", b=0.905)], 0.01) == ["a", "b"]
+    assert racing.finalists([heat("GPU-a", a=0.9), heat("GPU-b", b=0.905)], 0.01) == ["a", "b"]
 
 
 def test_one_candidate_plays_the_final_even_if_the_baseline_beats_all() -> None:
-    assert heats.finalists([heat("GPU-a", a=1.2), heat("GPU-b", b=1.5)], 0.01) == ["a"]
+    assert racing.finalists([heat("GPU-a", a=1.2), heat("GPU-b", b=1.5)], 0.01) == ["a"]
 
 
 def test_a_heat_that_others_disturbed_sends_nobody() -> None:
     disturbed = msgspec.structs.replace(heat("GPU-a", a=0.5), invalid="Another process.")
-    assert heats.finalists([disturbed, heat("GPU-b", b=0.9)], 0.01) == ["b"]
+    assert racing.finalists([disturbed, heat("GPU-b", b=0.9)], 0.01) == ["b"]
 
 
 def test_every_candidate_is_dealt_once_and_no_heat_is_of_one() -> None:
     for cards in range(1, 9):
         for candidates in range(1, 40):
-            dealt = heats.deal(range(candidates), heats.count(candidates, cards))
+            dealt = racing.deal(range(candidates), racing.count(candidates, cards))
             assert sorted(item for hand in dealt for item in hand) == list(range(candidates))
             assert len(dealt) == 1 or min(map(len, dealt)) > 1

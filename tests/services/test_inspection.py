@@ -7,7 +7,7 @@ from pathlib import Path
 from kernelexp import project
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
-from kernelexp.judge.instructions import instruction_expectations
+from kernelexp.judge.expectations import instruction_expectations
 from kernelexp.model.limits import Limits
 from kernelexp.services import inspection
 from kernelexp.system.live import Step

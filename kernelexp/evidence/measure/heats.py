@@ -9,7 +9,7 @@ import msgspec
 
 from kernelexp.evidence.measure import measured
 from kernelexp.evidence.measure.measured import Answerer, MeasurementTaken, Measuring
-from kernelexp.judge.statistics import heats
+from kernelexp.judge.statistics import racing
 from kernelexp.model.arm import Arm
 from kernelexp.model.limits import Limits
 from kernelexp.model.measurement import Measurement
@@ -37,13 +37,13 @@ def take(
     `launches` are as in measured.take, for one GPU. Raises what measured.take raises.
     """
     base, *candidates = arms
-    number = heats.count(len(candidates), cards)
+    number = racing.count(len(candidates), cards)
     if number == 1:
         return measured.take(
             root, arms, measuring, limits, answerer, on_progress=on_progress, launches=launches
         )
     early, late = shares(measuring)
-    dealt = heats.deal(candidates, number)
+    dealt = racing.deal(candidates, number)
     groups = [{name: arms[name] for name in (base, *names)} for names in dealt]
     takens = side_by_side(root, groups, early, limits, answerer, on_progress=on_progress)
     return final(root, arms, takens, late, limits, answerer, on_progress=on_progress)
@@ -97,11 +97,11 @@ def final(
     """
     played: tuple[Measurement, ...] = tuple(heat.measurement for heat in taken)
     journals = tuple(path for heat in taken for path in heat.journals)
-    names = heats.finalists(played, measuring.margin)
+    names = racing.finalists(played, measuring.margin)
     if len(played) == 1 or not names:
         # One heat had them all; of several without a finalist the first says why.
         return msgspec.structs.replace(taken[0], journals=journals, heats=played[1:])
-    alone = heats.among_themselves(played, measuring.margin)
+    alone = racing.among_themselves(played, measuring.margin)
     best = {name: arms[name] for name in alone or (next(iter(arms)), *names)}
     last = measured.take(root, best, measuring, limits, answerer, place=0, on_progress=on_progress)
     return msgspec.structs.replace(last, journals=(*journals, *last.journals), heats=played)

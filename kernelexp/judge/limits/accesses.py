@@ -17,8 +17,10 @@ from kernelexp.judge.limits.opportunity import (
     excess_of_wavefronts,
     hidden,
     place,
+    points,
+    relief,
+    shares,
 )
-from kernelexp.judge.limits.relief import points, relief, shares
 from kernelexp.model.arm import EmulatedLine
 from kernelexp.model.text import si
 

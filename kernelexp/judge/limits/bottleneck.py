@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from kernelexp.facts.derived import READY, stalls
 from kernelexp.judge.limits.bounds import NEAR, Use, nearest
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.floors import OF_CHIP, Resource, floors
 from kernelexp.judge.limits.opportunity import GLOBAL_ATOMICS, Opportunity
-from kernelexp.judge.stalls import READY, stalls
 from kernelexp.model.arm import Arm
 
 BOUND = 80.0

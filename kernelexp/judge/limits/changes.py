@@ -12,10 +12,13 @@ import msgspec
 
 from kernelexp.facts import counters
 from kernelexp.facts.arch import ARCHITECTURES
-from kernelexp.judge.limits import bottleneck, bounds, floors, relief
+from kernelexp.facts.derived import stalls
+from kernelexp.judge.limits import bottleneck, bounds, floors, opportunity
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.changed import (
+    EXECUTED,
     ON_AN_SM,
+    PIPE,
     SMS,
     STATIC,
     WAITS,
@@ -28,12 +31,12 @@ from kernelexp.judge.limits.changed import (
     kinds,
     label,
     of_all,
+    own_units,
+    units,
 )
 from kernelexp.judge.limits.floors import tensor_type
 from kernelexp.judge.limits.opportunity import excess_of_wavefronts
-from kernelexp.judge.limits.units import EXECUTED, PIPE, own_units, units
 from kernelexp.judge.ranking import Difference, between, numbers
-from kernelexp.judge.stalls import stalls
 
 POINTS = 0.1
 """Points of the warps' time below which a stall has not changed."""
@@ -390,7 +393,7 @@ class ChangedPair:
             return msgspec.structs.replace(figure, explains=min(-saved, max(0.0, longer)))
         if saved <= 0:
             return figure
-        most = relief.most(self._before, dict.fromkeys(units(figure.metric), saved))
+        most = opportunity.most(self._before, dict.fromkeys(units(figure.metric), saved))
         if not self._before.time_s and self._fall:
             most = min(most, self._fall)
         return msgspec.structs.replace(figure, explains=-min(saved, most))

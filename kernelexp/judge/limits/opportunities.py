@@ -31,8 +31,9 @@ from kernelexp.judge.limits.opportunity import (
     RuleResult,
     Suppressed,
     place,
+    relief,
+    shares,
 )
-from kernelexp.judge.limits.relief import relief, shares
 from kernelexp.model.arm import EmulatedLine
 
 LANES_FROM = 24.0

@@ -8,7 +8,7 @@ from typing import Literal
 from kernelexp.dossier.dossiers import Dossier
 from kernelexp.facts import metrics
 from kernelexp.judge.expectations import command
-from kernelexp.judge.limits import efficiency
+from kernelexp.judge.limits import accounting
 from kernelexp.judge.ranking import ComparedGroup
 from kernelexp.model.spelling import as_argument, spell_point
 from kernelexp.report.compared import differences
@@ -264,7 +264,7 @@ def _accesses(audit: Audit) -> Iterator[Block]:
     rows = [
         (label.format(op), *(_figure(one, name) for one in pair))
         for op in ops
-        if any(pair := [efficiency.of(side.arm, op) for side in sides])
+        if any(pair := [accounting.of(side.arm, op) for side in sides])
         for label, name in _ACCESSES
     ]
     if rows:
@@ -273,7 +273,7 @@ def _accesses(audit: Audit) -> Iterator[Block]:
         yield table(header, rows, numbers=(1, 2))
 
 
-def _figure(one: efficiency.AccessEfficiency | None, name: str) -> str:
+def _figure(one: accounting.AccessEfficiency | None, name: str) -> str:
     value = getattr(one, name) if one else None
     return figures.value(round(value, 2) if isinstance(value, float) else value)
 

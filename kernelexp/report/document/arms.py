@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from kernelexp.facts import metrics
 from kernelexp.facts.counters import PTX
 from kernelexp.facts.metrics import Kind
-from kernelexp.judge.statistics import heats
+from kernelexp.judge.statistics import racing
 from kernelexp.model.arm import Arm
 from kernelexp.model.measurement import Estimate, Measurement, PrintedSamples
 from kernelexp.model.record import Record, final_reference, measured_evidence
@@ -319,9 +319,9 @@ def _whose(record: Record) -> str:
     if not (reference := final_reference(record)):
         return "each time in the table above is that of the baseline in the final"
     return (
-        f"over {heats.SLOW:g} times as slow as the best, it was not in the final, where the others "
-        f"were compared with {reference}. Each time in the table above is that of the baseline in "
-        f"the heat of {reference}"
+        f"over {racing.SLOW:g} times as slow as the best, it was not in the final, where the "
+        f"others were compared with {reference}. Each time in the table above is that of the "
+        f"baseline in the heat of {reference}"
     )
 
 

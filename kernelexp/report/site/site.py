@@ -12,7 +12,7 @@ import msgspec
 from kernelexp.dossier import standing
 from kernelexp.dossier.standing import StandingProfile, Tree
 from kernelexp.evidence import build
-from kernelexp.judge.statistics import modelled as judge
+from kernelexp.judge import modelled_pairs
 from kernelexp.logs import profiles, records, sources
 from kernelexp.logs.records import Unreadable
 from kernelexp.model.record import Profile, Record
@@ -22,7 +22,7 @@ from kernelexp.project.sections import NAMES, builtin
 from kernelexp.project.sections.evaluate import evaluate
 from kernelexp.project.sections.given import Run
 from kernelexp.report import outputs
-from kernelexp.report.charts import changes, history, ncu
+from kernelexp.report.charts import changes, ncu
 from kernelexp.report.charts.chart import Bars
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Table
@@ -167,7 +167,7 @@ class ProjectSite:
         return self._page(
             INDEX,
             self.title,
-            plots=history.plots(self.logs),
+            plots=changes.of_history(self.logs),
             rooflines=((name, plots) for name, plots in self._profiles.rooflines() if plots),
             overview=overview(
                 self.logs,
@@ -279,7 +279,7 @@ class ProjectSite:
             "isa": code.isa_of(record).upper(),
             "has_code": record.run in self._codes_of,
             "modelled": list(timelines.rows(modelled)),
-            "worth": judge.worth(modelled[0].run.time.chip) if modelled else "",
+            "worth": modelled_pairs.spelled_worth(modelled[0].run.time.chip) if modelled else "",
             "memory": list(memory_picture.render(self._pictures(record), MEMORY_SHOWN)),
             "differences": [
                 *diffs.compiled(record),
@@ -368,7 +368,7 @@ class ProjectSite:
             drawn=timelines.draw(kept.run.timeline),
             kinds=timelines.KINDS,
             size=(timelines.WIDTH, timelines.ROW),
-            worth=judge.worth(kept.run.time.chip),
+            worth=modelled_pairs.spelled_worth(kept.run.time.chip),
         )
 
     @functools.cached_property

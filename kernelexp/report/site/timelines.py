@@ -8,7 +8,6 @@ import msgspec
 
 from kernelexp.evidence.emulate.emulated import source_digest
 from kernelexp.judge import modelled_pairs
-from kernelexp.judge.statistics import modelled as judge
 from kernelexp.model.timeline import BlockKind, Timeline, TimelineBlock, role_of, row_name
 from kernelexp.report.document import figures
 from kernelexp.report.site import svg
@@ -148,7 +147,7 @@ def rows(kept: list[KeptModelled]) -> Iterator[ModelledRow]:
         yield ModelledRow(
             name=own.name,
             cycles=f"{time.cycles:,.0f}",
-            change=judge.change(kept[0].run.time, time, apart).sentence if number else "",
+            change=modelled_pairs.change(kept[0].run.time, time, apart).sentence if number else "",
             units=", ".join(f"{name} {part:.0%}" for name, part in units),
             page=page_of(own),
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kernelexp.evidence.code.sass_lines import SassInstruction
 from kernelexp.facts import accesses
-from kernelexp.judge.instructions import JudgedInstructions
+from kernelexp.judge.expectations import JudgedInstructions
 from kernelexp.model.text import shorten
 from kernelexp.report.document.document import Block, Heading, Span, grouped, paragraph, table
 from kernelexp.report.variants import pipe_mix

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from kernelexp.judge.statistics import modelled as judge
+from kernelexp.judge import modelled_pairs
 from kernelexp.model.modelled import ModelledTime, PathStep
 from kernelexp.report.document.document import Block, Cell, Heading, paragraph, table
 from kernelexp.services.inspection import place
@@ -60,7 +60,9 @@ def _worth(variants: Sequence[ModelledVariant]) -> str:
     sizes = list(dict.fromkeys(" and ".join(time.followed) for time in known if time.followed))
     smaller = f" Extrapolated from size {'; '.join(sizes)}." if sizes else ""
     worth = " ".join(
-        dict.fromkeys(judge.worth(item.chip) for item in known or [variants[0].modelled])
+        dict.fromkeys(
+            modelled_pairs.spelled_worth(item.chip) for item in known or [variants[0].modelled]
+        )
     )
     chips = ", ".join(dict.fromkeys(time.chip for time in known)) or "no chip"
     return (

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from kernelexp.dossier.dossiers import Dossier
 from kernelexp.facts import widths
-from kernelexp.judge import samebuild
+from kernelexp.judge import consistency
 from kernelexp.judge.limits.accounting import Account
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.opportunity import Opportunity
@@ -40,7 +40,7 @@ def render(dossier: Dossier, offered: Offered, verbose: bool = False) -> Iterato
         if changed:
             yield paragraph(f"{taken} before these changed: {', '.join(changed)}.", style="warn")
     arm = dossier.case.arm
-    if arm.build and arm.profiled and (doubt := samebuild.doubt(arm.build, arm.profiled)):
+    if arm.build and arm.profiled and (doubt := consistency.other_build(arm.build, arm.profiled)):
         yield paragraph(f"The profile is of another build: {doubt}.", style="warn")
     if opportunities:
         rows = (

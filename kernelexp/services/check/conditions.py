@@ -9,7 +9,7 @@ import msgspec
 
 from kernelexp.facts import condition, expectation
 from kernelexp.facts.counters import PTX
-from kernelexp.judge.instructions import InstructionCounts, instruction_expectations
+from kernelexp.judge.expectations import InstructionCounts, instruction_expectations
 from kernelexp.judge.verdict import WRONG
 from kernelexp.model.arm import Arm, EmulatedEvidence, Status
 from kernelexp.model.experiment import Gate, Kernel, Variant

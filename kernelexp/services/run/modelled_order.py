@@ -10,7 +10,6 @@ from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.facts.modelled_errors import ERRORS
 from kernelexp.judge import modelled_pairs
-from kernelexp.judge.statistics import modelled as judge
 from kernelexp.model.errors import UsageError
 from kernelexp.model.experiment import Variant
 from kernelexp.model.modelled import ModelledTime
@@ -74,7 +73,7 @@ def order(project: Project, grid: Grid, session: Session, size: str, *, prune: b
     def is_behind(variant: Variant) -> bool:
         own = times.get(prepare.key(variant))
         apart = modelled_pairs.apart(first, variant)
-        return bool(own and judge.change(best, own, apart).low > BEHIND)
+        return bool(own and modelled_pairs.change(best, own, apart).low > BEHIND)
 
     def cycles(variant: Variant) -> float:
         own = times.get(prepare.key(variant))

@@ -19,7 +19,7 @@ from kernelexp.evidence.measure.measured import SIZE, MeasurementTaken, Measurin
 from kernelexp.facts import metrics
 from kernelexp.facts.metrics import Metric
 from kernelexp.judge import verdict
-from kernelexp.judge.statistics import heats as dealing
+from kernelexp.judge.statistics import racing
 from kernelexp.judge.statistics.stats import ratios
 from kernelexp.model.arm import Arm, sound
 from kernelexp.model.errors import (
@@ -249,7 +249,7 @@ class _Tuning:
         """A heat on each GPU; nothing where nothing is to be timed."""
         if not self._cards or not names:
             return []
-        dealt = dealing.deal(names, dealing.count(len(names), self._cards))
+        dealt = racing.deal(names, racing.count(len(names), self._cards))
         groups = [{name: self._arms[name] for name in ("baseline", *own)} for own in dealt]
         shared = self._shared
         takens = heats.side_by_side(

@@ -14,7 +14,7 @@ from support import Kx
 
 from kernelexp.evidence.profile import pages
 from kernelexp.evidence.profile.imports import read_file
-from kernelexp.judge import samebuild
+from kernelexp.judge import consistency
 from kernelexp.model.arm import ProfiledEvidence
 
 DATA = Path(__file__).parents[2] / "data" / "ncu"
@@ -130,11 +130,11 @@ def test_a_profile_of_another_build_is_doubted() -> None:
     (taken, *_) = evidence((DATA / "details.csv").read_text())
     build = arm("logs/runs/T1/20261121T000003Z-045af7a9.measured.json").build
     assert build is not None
-    words = samebuild.doubt(build, taken)
+    words = consistency.other_build(build, taken)
     assert words.startswith("168 registers per thread (this variant: ")
     assert "384 threads per CTA (this variant: 256)" in words
     same = msgspec.structs.replace(taken, figures={}, block=(32, 8, 1))
-    assert samebuild.doubt(build, same) == ""
+    assert consistency.other_build(build, same) == ""
 
 
 def test_a_profile_is_imported_without_a_compiler_and_with_a_warning(

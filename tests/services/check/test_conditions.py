@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from support import ROOT
 
-from kernelexp.judge.instructions import InstructionCounts
+from kernelexp.judge.expectations import InstructionCounts
 from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, EmulatedEvidence, Status, Verdict

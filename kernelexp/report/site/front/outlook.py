@@ -18,7 +18,7 @@ from kernelexp.model.arm import Arm
 from kernelexp.model.experiment import Variant
 from kernelexp.model.record import Profile, Record, is_usual
 from kernelexp.model.spelling import spell_point
-from kernelexp.report.charts import history
+from kernelexp.report.charts import changes as change_charts
 from kernelexp.report.charts.chart import Plot
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Cell
@@ -112,7 +112,7 @@ def outlook(
         by_size=tuple(sizes.best_of(several.record)) if several and several.record else (),
         peer=_peer(single, profile) if single else "",
         limit=_limit(log, single, profile) if single else "",
-        spark=spark(next(history.plots((log,)), None)),
+        spark=spark(next(change_charts.of_history((log,)), None)),
         evidence=_evidence(log),
         contested=tuple(_contested(log, single, records_of)) if single else (),
         known=() if best else tuple(itertools.islice(_known(log), _KNOWN)),

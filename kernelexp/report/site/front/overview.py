@@ -11,7 +11,7 @@ from kernelexp.dossier.standing import Standings
 from kernelexp.judge.consistency import PROBLEM, unrecorded
 from kernelexp.model.arm import Status
 from kernelexp.model.spelling import spell_point
-from kernelexp.report.charts import history
+from kernelexp.report.charts import changes as change_charts
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Span, status, text_of
 from kernelexp.report.log import logbook, pending
@@ -155,7 +155,7 @@ def _regressed(log: KernelLog) -> Iterator[Note]:
         effect = entry.candidates[0].effect
         if effect and effect.ratio > _SLOWER:
             yield Note(id=name, text=f"{entry.experiment.title}: {figures.effect(effect)}")
-    for plot in history.plots((log,)):
+    for plot in change_charts.of_history((log,)):
         best: tuple[float, str] | None = None
         more = plot.y.unit == "TFLOPS"
         for mark in plot.series[0].marks:
