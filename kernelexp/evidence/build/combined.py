@@ -8,6 +8,7 @@ it is in a listing of the cubin alone.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import struct
 from collections.abc import Sequence
@@ -18,10 +19,13 @@ import msgspec
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
+_SEGMENT = struct.Struct("<IIQQQQQQ")
 _TEXT, _RELOCATIONS = ".text.", (".rel.text.", ".rela.text.")
 # nvdisasm refuses a cubin without the first; the second is the architecture.
 _KEPT = (".nv.compat", ".note.nv.cuinfo")
-_DEBUG = re.compile(r"(?:\.rela?)?\.(?:nv_)?debug_")
+_DEBUG = re.compile(r"(?:\.nv\.merc)?(?:\.rela?)?\.(?:nv_)?debug_")
+_TOOL = ".note.nv.tkinfo"
+"""Names ptxas, its version and its options."""
 _ALIGNED = 128
 _STRTAB, _SYMTAB, _NOBITS = 3, 2, 8
 _GLOBAL_FUNCTION, _ENTRY = 0x12, 0x10
@@ -103,6 +107,33 @@ def without_debug(cubin: bytes) -> tuple[object, ...]:
         for name, row in named
         if not _DEBUG.match(name)
     )
+
+
+def code_digest(cubin: bytes) -> str:
+    """SHA-256 of what a GPU is given to execute: instructions, constants, attributes of the entries
+    and of the file, symbols; without line tables, and without the compiler's name and options.
+
+    Two cubins of one digest are executed alike. Of a file that is no cubin all bytes count.
+    """
+    try:
+        header, named = _sections(cubin)
+        segments = [
+            _SEGMENT.unpack_from(cubin, header[5] + i * header[9]) for i in range(header[10])
+        ]
+        parts = (
+            header[:5],  # the rest but the flags are places in the file
+            header[7],
+            *(
+                (name, row[1:4], row[5:], _bytes(cubin, row))
+                for name, row in named
+                if not _DEBUG.match(name) and name != _TOOL
+            ),
+            # Type, flags, address, sizes and alignment: where they lie moves with the line tables.
+            *(("segment", row[:2], row[3:]) for row in segments),
+        )
+    except (struct.error, IndexError, ValueError):
+        parts = (cubin,)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def _sections(cubin: bytes) -> tuple[tuple[Any, ...], list[tuple[str, _Row]]]:
