@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, NoReturn
 
 import typer
 
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
-from kernelexp.cli.console import print_document, print_json, print_text
+from kernelexp.cli.console import output, print_document, print_json, print_text
+from kernelexp.cli.modes import refuse_all_but
 from kernelexp.cli.options import HERE, option
 from kernelexp.model import errors
 from kernelexp.model.errors import UsageError
@@ -17,6 +19,7 @@ from kernelexp.model.errors import UsageError
 
 @app.command()
 def log(
+    ctx: typer.Context,
     write: Annotated[
         bool, option("--write", "Render logs/EXPERIMENTS.md instead of printing.")
     ] = False,
@@ -26,8 +29,18 @@ def log(
     check: Annotated[
         bool, option("--check", "Exit with 1 if logs/EXPERIMENTS.md is out of date.")
     ] = False,
+    recompile: Annotated[
+        bool,
+        option(
+            "--recompile",
+            "Compile what was changed since a record, as it was and as it is: with the same "
+            "machine code, the record still stands.",
+        ),
+    ] = False,
     json: options.Json = False,
     csv: options.Csv = False,
+    limit: options.Limit = None,
+    nvcc: options.Nvcc = None,
     project: options.Project = HERE,
 ) -> None:
     """Print the log: history and experiments with verdicts.
@@ -45,6 +58,11 @@ def log(
         raise UsageError(f"{' and '.join(given)} do not go together: choose one.")
     if force and not write:
         raise UsageError("--force goes with --write.")
+    if recompile:
+        refuse_all_but(ctx, "--recompile", "recompile", "json", "limit", "nvcc", "project")
+        _recompile(project, nvcc, limit, json)
+    if limit or nvcc:
+        raise UsageError("--limit and --nvcc go with --recompile.")
     loaded = common.load(project, sources=False)
     if write:
         changed = common.write_log(loaded, force)
@@ -64,3 +82,16 @@ def log(
         print_document(logbook.tables(logs))
     else:
         print_text(markdown.render(logbook.tables(logs)))
+
+
+def _recompile(start: Path, nvcc: str | None, limit: list[str] | None, json: bool) -> NoReturn:
+    """Changed sources and those of records, compiled."""
+    from kernelexp.report.log import recompiled
+    from kernelexp.services import recompiling
+
+    loaded = common.load(start)
+    with common.session(loaded, nvcc, limit) as session:
+        results = recompiling.recompile(loaded, session)
+    common.refresh_log(loaded)
+    output("recompile", results, recompiled.render(results), json)
+    raise typer.Exit()

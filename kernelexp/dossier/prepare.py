@@ -248,7 +248,10 @@ def _with_evidence(
         or verdict.contradicts_launches(built, known, evidence)
     )
     launch = hashlib.sha256(msgspec.json.encode(known, order="sorted")).hexdigest() if known else ""
-    return msgspec.structs.replace(built, build=evidence, refused=refused, launch=launch)
+    digest = build.code_digest(code.cubin.read_bytes())
+    return msgspec.structs.replace(
+        built, build=evidence, refused=refused, code=digest, launch=launch
+    )
 
 
 def _contradiction(built: Arm, rules: Facts, evidence: BuildEvidence) -> Verdict | None:

@@ -140,7 +140,7 @@ def _arm(record: Record, variant: Variant) -> Arm | None:
 
 
 def _recorded(variant: Variant, record: Record, arm: Arm, tree: Tree) -> Recorded:
-    changed = tuple(standing.arm_changes(variant, arm, record.host_files, tree))
+    changed = tuple(standing.arm_changes(variant, arm, record.host_files, tree, record.compiler))
     return Recorded(record=record, arm=arm, changed=changed)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from kernelexp.dossier.samecode import MachineCode
 from kernelexp.dossier.shadowing import Shadows
 from kernelexp.evidence import build
 from kernelexp.judge import consistency, oversizes
@@ -50,6 +51,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """The variant's part of that record."""
     changed: tuple[str, ...] = ()
     """What has changed since; empty where the record is of the experiment as it is now."""
+    rewritten: tuple[str, ...] = ()
+    """Sources whose text has changed since, where the machine code has not: the record speaks."""
     doubted: bool = False
     """Whether what has changed is the record itself, or its samples give something else."""
     decisions: tuple[Decision, ...] = ()
@@ -150,6 +153,7 @@ class Tree:
         self.environment: dict[str, str] = {}
         """Digests of the environment variables that records name."""
         self.shadows = Shadows(root)
+        self.code = MachineCode(root, lambda one, arm: not any(arm_changes(one, arm, {}, self)))
 
     @functools.cached_property
     def decided(self) -> tuple[list[Decision], list[Unreadable]]:
@@ -243,7 +247,7 @@ def of_experiment(project: Project, name: str, tree: Tree) -> Standings:
         ),
         records=records.count(project.root, name),
         former=former,
-        unreadable=(*unreadable, *undecipherable),
+        unreadable=(*unreadable, *undecipherable, *tree.code.unreadable),
     )
 
 
@@ -395,12 +399,17 @@ def _stand(baseline: Variant, variant: Variant, record: Record, tree: Tree) -> S
     if candidate is None:
         return None
     changed = tuple(changes(baseline, variant, record, candidate.arm, tree))
+    rewritten: tuple[str, ...] = ()
+    if not changed and record.provenance == "run":
+        text = {**record.host_files, **record.baseline.files}
+        rewritten = tuple(arm_changes(variant, candidate.arm, text, tree))
     doubts = () if changed else tree.doubts(record, candidate)
     return Standing(
         variant=variant,
         record=record,
         candidate=candidate,
         changed=changed or doubts,
+        rewritten=rewritten,
         doubted=bool(doubts),
     )
 
@@ -431,7 +440,10 @@ def changes(
     for name, digest in record.environment.items():
         if tree.variable(name) != digest:
             yield f"the environment variable {name}"
-    yield from arm_changes(variant, arm, {**record.host_files, **record.baseline.files}, tree)
+    files = record.host_files
+    if not tree.code.is_same(baseline, record.baseline, record.compiler):
+        files = {**files, **record.baseline.files}
+    yield from arm_changes(variant, arm, files, tree, record.compiler)
 
 
 def of_sweep(project: Project, record: Record, tree: Tree) -> tuple[str, ...]:
@@ -444,20 +456,26 @@ def of_sweep(project: Project, record: Record, tree: Tree) -> tuple[str, ...]:
             variant = project.variant(record.kernel, record.arch, arm.axes)
         except UsageError as error:
             return (str(error).removesuffix("."),)
-        changed.update(dict.fromkeys(arm_changes(variant, arm, record.host_files, tree)))
+        own = arm_changes(variant, arm, record.host_files, tree, record.compiler)
+        changed.update(dict.fromkeys(own))
     return tuple(changed)
 
 
 def profile_changes(variant: Variant, profile: Profile, tree: Tree) -> Iterator[str]:
     """Yields what has changed since a variant was profiled; an imported profile lists no files."""
     if profile.provenance != "published":
-        yield from arm_changes(variant, profile.arm, {}, tree)
+        yield from arm_changes(variant, profile.arm, {}, tree, profile.compiler)
 
 
-def arm_changes(variant: Variant, arm: Arm, files: Mapping[str, str], tree: Tree) -> Iterator[str]:
-    """Yields what has changed since `arm` was made, other `files` that went into it included."""
+def arm_changes(
+    variant: Variant, arm: Arm, files: Mapping[str, str], tree: Tree, compiler: str = ""
+) -> Iterator[str]:
+    """Yields what has changed since `arm` was made, other `files` that went into it included; with
+    `compiler`, its version, not what it was compiled from, where its machine code is the same."""
     added = [axis for axis in variant.axes if axis not in arm.axes]
     yield from (f"axis {axis} is new" for axis in added)
+    if compiler and tree.code.is_same(variant, arm, compiler):
+        arm = Arm(program=arm.program)
     if arm.source and arm.source != variant.source:
         yield f"source {variant.source} (was {arm.source})"
     if arm.flags and arm.flags != build.compiler_flags(variant):

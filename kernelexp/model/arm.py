@@ -387,6 +387,9 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     headers: dict[str, str] | None = None
     """SHA-256 of each of kernelexp's own headers that it read, by name; None where it was not
     recorded, as early versions did not."""
+    code: str = ""
+    """SHA-256 of its machine code with constants and attributes, without line tables; empty where
+    it is not known, as of programs and in early records."""
     launch: str = ""
     """SHA-256 of its launches at every size; empty where it is not known."""
     build: BuildEvidence | None = None

@@ -105,6 +105,7 @@ def types() -> dict[str, Any]:
     from kernelexp.services.execution import Executed
     from kernelexp.services.lines import service
     from kernelexp.services.profiling import Profiling
+    from kernelexp.services.recompiling import Recompiled
     from kernelexp.services.recounting import Recounted
     from kernelexp.services.replaying import Replay
     from kernelexp.services.revisions import bisecting, timeline
@@ -123,29 +124,5 @@ def types() -> dict[str, Any]:
         "capture": ProgramCaptures,
         "replay": list[Replay],
         "recount": list[Recounted],
+        "recompile": list[Recompiled],
         "decisions": deciding.Made,
-        "plot": list[Chart],
-        "audit": auditing.Audited,
-        "bisect": bisecting.Bisected,
-        "history": timeline.RevisionTimeline,
-        "list": listing.Listed,
-        "show": listing.Shown,
-        "record": Record,
-        "log": list[kernel_logs.Logged],
-        "diff": record_differences.Differing,
-        "compare": comparisons.Compared | list[comparisons.Compared],
-        "explain": explaining.Explained,
-        "profile": list[Profiling],
-        "sections": list[SectionReading],
-        "opportunities": explaining.Offered,
-        "lines": list[service.CostedVariant],
-        "memory": list[memory_pictures.PicturedVariant],
-        "model-validation": validating.ModelValidation,
-        "model-refit": calibration.ModelRefit,
-        "modelled": list[modelling.ModelledVariant],
-        "inspect": inspected.Inspected,
-        "verdict": again.Rejudged,
-        "check": list[gates.GateFinding],
-        "calibrate": Calibrated,
-        "doctor": list[doctor.Fact],
-    }

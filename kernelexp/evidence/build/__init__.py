@@ -5,6 +5,7 @@ every file that the compiler reports reading. It is the same in another folder a
 machine.
 """
 
+from kernelexp.evidence.build.combined import code_digest
 from kernelexp.evidence.build.diagnosis import Diagnostic, first_error, iter_errors
 from kernelexp.evidence.build.planning import Plan, compiler_flags
 from kernelexp.evidence.build.service import (
@@ -14,6 +15,7 @@ from kernelexp.evidence.build.service import (
     build_one,
     compilers_s,
     make_plans,
+    unlisted,
 )
 from kernelexp.evidence.build.store import (
     CACHE,
@@ -40,6 +42,7 @@ __all__ = [
     "artefacts",
     "build",
     "build_one",
+    "code_digest",
     "compiler_flags",
     "compilers_s",
     "first_error",
@@ -51,5 +54,5 @@ __all__ = [
     "note_alike",
     "own_files",
     "program",
+    "unlisted",
     "with_builds_here",
-]

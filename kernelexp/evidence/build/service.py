@@ -363,6 +363,19 @@ def remember(plan: Plan, entry: CachedCompilation) -> None:
     store.keep(*_manifest(plan), msgspec.json.encode([entry, *others][:_KEPT]))
 
 
+def unlisted(plan: Plan, identity: str) -> Iterator[str]:
+    """Yields what the code of a build depends on beside the files that its arm lists: variables of
+    the environment, other headers of this machine, what its sources ask the preprocessor for."""
+    yield from plan.environment
+    entry = next(entry for entry in entries(plan) if entry.identity == identity)
+    if entry.preprocessed:
+        yield "what its sources ask the preprocessor for"
+    for path in entry.read:
+        is_listed = ownfiles.name(plan.root, path) or _PACKAGE in path
+        if dependencies.is_own(path, plan.compiler.toolkit) and not is_listed:
+            yield path
+
+
 def _as_fault(error: OSError) -> EnvironmentFault:
     where = f"{error.filename} can't be used" if error.filename else "a file can't be used"
     return EnvironmentFault(f"{where}: {error.strerror}.")

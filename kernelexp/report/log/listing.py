@@ -176,6 +176,9 @@ def experiment(
             yield paragraph(
                 f"{spell_point(point)}: {logbook.before_change(standing)}.", style="warn"
             )
+        elif standing.rewritten:
+            words = logbook.same_code([standing])
+            yield paragraph(f"{spell_point(point)}: {words}.", style="dim")
     if not records:
         yield paragraph(f"No records yet: kernelexp run {name}")
         return

@@ -163,6 +163,10 @@ def _sources(log: KernelLog) -> str:
         if silent:
             names = ", ".join(dict.fromkeys(silent))
             sentences.append(f"Runs that did not record {detail}: {names}.")
+    standings = [(name, c) for name, entry in log.standings.items() for c in entry.candidates]
+    if rewritten := [(name, one) for name, one in standings if one.rewritten]:
+        names = ", ".join(dict.fromkeys(name for name, _ in rewritten))
+        sentences.append(f"{names}: {same_code(one for _, one in rewritten)}.")
     return " ".join(sentences)
 
 
@@ -184,6 +188,12 @@ def _changes(log: KernelLog, steps: bool = False) -> Iterator[str]:
                 yield f"{name}{several}: {before_change(standing)}."
     for run, changed in ({} if steps else log.sweeps_changed).items():
         yield f"Sweep {run}: run before this changed: {', '.join(changed)}."
+
+
+def same_code(standings: Iterable[Standing]) -> str:
+    """Says that figures are current although sources have changed."""
+    files = dict.fromkeys(name for standing in standings for name in standing.rewritten)
+    return f"sources changed since ({', '.join(files)}), the machine code did not"
 
 
 def before_change(standing: Standing) -> str:

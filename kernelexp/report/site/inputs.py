@@ -26,7 +26,7 @@ MANIFEST = "kernelexp-report.json"
 _FILES_MAX = 200_000
 _APART = frozenset({"experiments.yaml", "experiments", "history", "logs"})
 """Of the top of a project: what a page takes from these is among its own inputs."""
-_SHARED = ("profiles", "recounts", "imported")
+_SHARED = ("profiles", "recounts", "compiled", "imported")
 """Of logs."""
 
 

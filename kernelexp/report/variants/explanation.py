@@ -38,6 +38,9 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
     if standing.changed:
         words = ", ".join(standing.changed)
         yield paragraph(f"The verdict is from before these changed: {words}.", style="warn")
+    elif standing.rewritten:
+        words = logbook.same_code([standing])
+        yield paragraph(f"{words[0].upper()}{words[1:]}.", style="dim")
     for sentence in explained.warnings:
         yield paragraph(sentence, style="warn")
     yield from expectations.render({"candidate": explained.expectations})

@@ -26,6 +26,12 @@ def project_of(root: Path, record: Record) -> Project:
     return _project(sources.restore(root, record), record)
 
 
+def sources_of(root: Path, record: Record) -> Project:
+    """The sources of a run as they were, restored; problem.py may be missing."""
+    _require_sources(record)
+    return _project(sources.restore(root, record), record)
+
+
 def project_now(root: Path, record: Record) -> Project:
     """The project of a run: the tree itself, if all files are there as they were; else restored.
 
