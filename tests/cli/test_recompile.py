@@ -16,6 +16,7 @@ from kernelexp.dossier.standing import Standing, Tree
 from kernelexp.logs import compiled, records
 from kernelexp.logs.documents import sealed
 from kernelexp.model.arm import Arm
+from kernelexp.report import outputs
 
 SOURCE = "variants/scale/scale.cu"
 PROBLEM = "variants/scale/problem.py"
@@ -148,7 +149,9 @@ def test_a_changed_code_is_not_the_recorded_one(ran: Path, kx: Kx) -> None:
 def test_flags_that_change_nothing_are_excused(ran: Path, kx: Kx) -> None:
     edit(ran, "source: scale.cu\n", "source: scale.cu\n        flags: [-DX]\n")
     assert stands(ran).changed == ("the compiler's flags",)
-    kx("log", "--recompile", cwd=ran)
+    (answer,) = json.loads(kx("log", "--recompile", "--json", cwd=ran).stdout)
+    msgspec.convert([answer], outputs.types()["recompile"])
+    assert answer["same"] == ["baseline", "candidate"]
     assert (stands(ran).changed, stands(ran).rewritten) == ((), ("the compiler's flags",))
 
 

@@ -93,13 +93,14 @@ def test_json_of_a_calibration_is_as_its_schema_says() -> None:
 
 
 def test_every_kind_is_tried_above() -> None:
-    # In cli/test_modelled.py, test_evaluation.py, test_recount.py, test_exec.py, test_capture.py
-    # and tasks/test_assessing.py.
+    # In cli/test_modelled.py, test_evaluation.py, test_recount.py, test_recompile.py, test_exec.py,
+    # test_capture.py and tasks/test_assessing.py.
     elsewhere = {
         "model-refit",
         "model-validation",
         "time",
         "recount",
+        "recompile",
         "exec",
         "assessment",
         "capture",
