@@ -8,13 +8,20 @@ leaves the record as it is.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from kernelexp.logs import compiled
 from kernelexp.logs.records import Unreadable
 from kernelexp.model.arm import Arm
-from kernelexp.model.variant import Variant
+from kernelexp.model.experiment import Variant
+
+
+def words(rewritten: Iterable[str]) -> str:
+    """Says that figures are current although these sources have changed."""
+    return (
+        f"sources changed since ({', '.join(dict.fromkeys(rewritten))}), the machine code did not"
+    )
 
 
 class MachineCode:

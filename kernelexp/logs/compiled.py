@@ -15,8 +15,8 @@ import msgspec
 from kernelexp.logs import documents
 from kernelexp.logs.documents import Unreadable, sealed
 from kernelexp.model.arm import Arm
-from kernelexp.model.axes import AxisValue
-from kernelexp.system import wholefile
+from kernelexp.model.spelling import AxisValue
+from kernelexp.system import disk
 
 FOLDER = "logs/compiled"
 VERSION = 1
@@ -97,7 +97,7 @@ def add(root: Path, arm: Arm, compiler: str) -> Path:
     values = msgspec.to_builtins(compiled, str_keys=True)
     del values["edited"]
     text = msgspec.json.format(_encoder.encode(values), indent=1).decode()
-    return wholefile.write(path, sealed(text).encode())
+    return disk.write(path, sealed(text).encode())
 
 
 def spelled(axes: dict[str, AxisValue]) -> str:

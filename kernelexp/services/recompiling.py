@@ -11,14 +11,14 @@ from kernelexp.dossier import standing
 from kernelexp.dossier.session import Session
 from kernelexp.dossier.standing import Tree
 from kernelexp.evidence import build
-from kernelexp.evidence.code import instructions, resources
-from kernelexp.evidence.code.resources import Footprint
+from kernelexp.evidence.code import built as evidence
+from kernelexp.evidence.code.built import Footprint
 from kernelexp.logs import compiled, records
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import KernelexpError, UsageError
-from kernelexp.model.names import SWEEP
+from kernelexp.model.experiment import Variant
 from kernelexp.model.record import Record
-from kernelexp.model.variant import Variant
+from kernelexp.model.spelling import SWEEP
 from kernelexp.project import Project
 from kernelexp.services.run import repeat
 
@@ -136,8 +136,8 @@ def _is_as_recorded(root: Path, again: Arm, arm: Arm) -> bool:
         dynamic_smem_bytes=then.resources.dynamic_smem_bytes,
         cluster=then.resources.cluster,
     )
-    used = resources.read(code.cubin, code.sass, code.ptxas_report, then.entry, footprint)
-    return (used, instructions.count_opcodes(code.sass, then.entry)) == (
+    used = evidence.read(code.cubin, code.sass, code.ptxas_report, then.entry, footprint)
+    return (used, evidence.count_opcodes(code.sass, then.entry)) == (
         then.resources,
         then.opcodes,
-    ) and resources.read_exports(code.cubin) == then.exports
+    ) and evidence.read_exports(code.cubin) == then.exports

@@ -56,3 +56,4 @@ __all__ = [
     "program",
     "unlisted",
     "with_builds_here",
+]

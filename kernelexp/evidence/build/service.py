@@ -371,8 +371,8 @@ def unlisted(plan: Plan, identity: str) -> Iterator[str]:
     if entry.preprocessed:
         yield "what its sources ask the preprocessor for"
     for path in entry.read:
-        is_listed = ownfiles.name(plan.root, path) or _PACKAGE in path
-        if dependencies.is_own(path, plan.compiler.toolkit) and not is_listed:
+        is_listed = disk.own_name(plan.root, path) or _PACKAGE in path
+        if store.is_own(path, plan.compiler.toolkit) and not is_listed:
             yield path
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from kernelexp.dossier import expected
+from kernelexp.dossier import expected, samecode
 from kernelexp.dossier.standing import Standings, Tree
 from kernelexp.facts import metrics
 from kernelexp.judge import consistency
@@ -177,7 +177,7 @@ def experiment(
                 f"{spell_point(point)}: {logbook.before_change(standing)}.", style="warn"
             )
         elif standing.rewritten:
-            words = logbook.same_code([standing])
+            words = samecode.words(standing.rewritten)
             yield paragraph(f"{spell_point(point)}: {words}.", style="dim")
     if not records:
         yield paragraph(f"No records yet: kernelexp run {name}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kernelexp.dossier import expected
+from kernelexp.dossier import expected, samecode
 from kernelexp.dossier.standing import Standing, Standings
 from kernelexp.judge import consistency
 from kernelexp.model.arm import Arm
@@ -166,7 +166,8 @@ def _sources(log: KernelLog) -> str:
     standings = [(name, c) for name, entry in log.standings.items() for c in entry.candidates]
     if rewritten := [(name, one) for name, one in standings if one.rewritten]:
         names = ", ".join(dict.fromkeys(name for name, _ in rewritten))
-        sentences.append(f"{names}: {same_code(one for _, one in rewritten)}.")
+        files = (name for _, one in rewritten for name in one.rewritten)
+        sentences.append(f"{names}: {samecode.words(files)}.")
     return " ".join(sentences)
 
 
@@ -188,12 +189,6 @@ def _changes(log: KernelLog, steps: bool = False) -> Iterator[str]:
                 yield f"{name}{several}: {before_change(standing)}."
     for run, changed in ({} if steps else log.sweeps_changed).items():
         yield f"Sweep {run}: run before this changed: {', '.join(changed)}."
-
-
-def same_code(standings: Iterable[Standing]) -> str:
-    """Says that figures are current although sources have changed."""
-    files = dict.fromkeys(name for standing in standings for name in standing.rewritten)
-    return f"sources changed since ({', '.join(files)}), the machine code did not"
 
 
 def before_change(standing: Standing) -> str:
