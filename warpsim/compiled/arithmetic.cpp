@@ -1,140 +1,15 @@
 // Instructions on registers, by the names that PTX has for them: what ptx/isa says, lane by lane.
+// Those on floating point are in reals.cpp.
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <limits>
 #include <type_traits>
-#include <utility>
 
-#include "double.hpp"
-#include "half.hpp"
-#include "interpreter.hpp"
-#include "single.hpp"
+#include "lanes.hpp"
 
 namespace {
 
+using namespace kx::lanewise;
 using kx::Call;
 using kx::kLanes;
-using u8 = uint8_t;
-using u16 = uint16_t;
-using u32 = uint32_t;
-using u64 = uint64_t;
-using s8 = int8_t;
-using s16 = int16_t;
-using s32 = int32_t;
-using s64 = int64_t;
-
-template <class T>
-constexpr int kBits = 8 * sizeof(T);
-template <class T>
-using Unsigned = std::make_unsigned_t<T>;
-
-// Rows of a warp, of elements of so many bytes
-
-using Buffers = char[kx::kSources][8 * kLanes];
-
-template <class T>
-KX_INLINE const void* gathered(const kx::Rows& operand, int64_t row, char* buffer) {
-  for (int lane = 0; lane < kLanes; ++lane) {
-    reinterpret_cast<T*>(buffer)[lane] = kx::load<T>(operand.at(row, lane));
-  }
-  return buffer;
-}
-
-// An operand where it lies, or gathered from the low parts of wider registers.
-KX_INLINE const void* lanes_of(const kx::Rows& operand, int64_t row, int bytes, char* buffer) {
-  if (operand.lane == bytes) return operand.at(row, 0);
-  return bytes == 1   ? gathered<u8>(operand, row, buffer)
-         : bytes == 2 ? gathered<u16>(operand, row, buffer)
-                      : gathered<u32>(operand, row, buffer);
-}
-
-// How an instruction reads a source of 32 bits.
-int sign_of(const Call& call, int source) {
-  return call.instruction.signs >> kx::kSignBits * source & ((1 << kx::kSignBits) - 1);
-}
-
-KX_INLINE u32 read(u32 a, int sign) {
-  if (sign & kx::kNegated) return 0 - a;
-  if (sign & kx::kInverted) return ~a;
-  if (sign & kx::kMagnitude) a &= 0x7FFFFFFF;
-  return sign & kx::kFlipped ? a ^ 0x80000000 : a;
-}
-
-// The same of a sum's: minus x is ~x + 1, so that the sum carries as hardware's.
-KX_INLINE u64 addend(u32 a, int sign) {
-  if (sign & kx::kNegated) return u64(u32(~a)) + 1;
-  return sign & kx::kInverted ? u32(~a) : a;
-}
-
-[[gnu::noinline]] void read_all(const u32* from, int sign, u32* to) {
-  for (int lane = 0; lane < kLanes; ++lane) to[lane] = read(from[lane], sign);
-}
-
-// A source, operand `index`, with its sign: where it lies or in the buffer.
-KX_INLINE const void* source_of(const Call& call, int source, int index, int64_t row, int bytes,
-                                char* buffer) {
-  const void* plain = lanes_of(call.operand(index), row, bytes, buffer);
-  const int sign = sign_of(call, source);
-  if (!sign) return plain;
-  read_all(static_cast<const u32*>(plain), sign, reinterpret_cast<u32*>(buffer));
-  return buffer;
-}
-
-// A predicate that counts as false if it is missing.
-KX_INLINE bool bit(const Call& call, int index, int64_t row, int lane, int negated) {
-  return call.has(index) && (*call.operand(index).at(row, lane) != 0) != negated;
-}
-
-template <class T>
-KX_INLINE void blend(char* to, const u8* active, const void* values) {
-  T* at = reinterpret_cast<T*>(to);
-  for (int lane = 0; lane < kLanes; ++lane) {
-    at[lane] = active[lane] ? static_cast<const T*>(values)[lane] : at[lane];
-  }
-}
-
-// Writes whole registers of the active lanes; of several rows if all are active.
-KX_INLINE void put(const kx::Rows& to, int64_t row, int64_t rows, const u8* active,
-                   const void* values, int bytes) {
-  char* at = to.at(row, 0);
-  if (!active) {
-    std::memcpy(at, values, rows * kLanes * bytes);
-  } else if (bytes == 1) {
-    blend<u8>(at, active, values);
-  } else if (bytes == 2) {
-    blend<u16>(at, active, values);
-  } else if (bytes == 4) {
-    blend<u32>(at, active, values);
-  } else {
-    blend<u64>(at, active, values);
-  }
-}
-
-// result = F(sources...), by lane.
-template <class F, class D, class... S, size_t... I>
-KX_INLINE void each_lane(int count, D* __restrict result, const void* const* sources,
-                         std::index_sequence<I...>) {
-  for (int lane = 0; lane < count; ++lane) {
-    result[lane] = static_cast<D>(F::of(static_cast<const S*>(sources[I])[lane]...));
-  }
-}
-
-template <class F, class D, class... S>
-void lanes(int count, void* result, const void* const* sources) {
-  each_lane<F, D, S...>(count & -kLanes, static_cast<D*>(result), sources,
-                        std::index_sequence_for<S...>());
-}
-
-// Integers
-
-#define FUNCTION(Name, result, ...)         \
-  struct Name {                             \
-    template <class T>                      \
-    static KX_INLINE auto of(__VA_ARGS__) {    \
-      return result;                        \
-    }                                       \
-  };
 
 FUNCTION(Move, a, T a)
 FUNCTION(Add, Unsigned<T>(a) + Unsigned<T>(b), T a, T b)
@@ -252,56 +127,6 @@ struct Convert {
   }
 };
 
-// f32
-
-struct FromReal {
-  template <class T>
-  static KX_INLINE T integral(double value, bool truncates) {
-    const double rounded = truncates ? std::trunc(value) : std::rint(value);
-    constexpr double kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
-    if (!(rounded == rounded)) return 0;
-    return rounded <= kLow ? std::numeric_limits<T>::min()
-                           : rounded >= kHigh ? std::numeric_limits<T>::max() : T(rounded);
-  }
-};
-
-template <class T, bool kTruncates>
-struct ToInteger {
-  static KX_INLINE T of(u32 a) { return FromReal::integral<T>(kx::value_of(a), kTruncates); }
-};
-
-FUNCTION(ToSingle, kx::bits_of(static_cast<float>(a)), T a)
-
-using kx::Single;
-
-template <class F>
-struct Saturated {
-  template <bool kFlush, class... S>
-  static KX_INLINE u32 of(S... sources) {
-    return kx::SaturateF32::of<kFlush>(F::template of<kFlush>(sources...));
-  }
-};
-
-// Both halves of a pair of f32.
-template <class F, bool kFlush>
-struct SinglePair {
-  template <class... S>
-  static KX_INLINE u64 of(S... sources) {
-    const u32 low = Single<F, kFlush>::of(u32(sources)...);
-    const u32 high = Single<F, kFlush>::of(u32(sources >> 32)...);
-    return u64(high) << 32 | low;
-  }
-};
-
-// Both halves of a pair of f16 or bf16.
-template <class F>
-struct HalfPair {
-  template <class... S>
-  static KX_INLINE u32 of(S... sources) {
-    return u32(F::of(u16(sources >> 16)...)) << 16 | F::of(u16(sources)...);
-  }
-};
-
 // The four products of bytes, added.
 template <class A, class B>
 struct DotOfBytes {
@@ -311,143 +136,7 @@ struct DotOfBytes {
   }
 };
 
-enum class Integral { kNearest, kZero, kDown, kUp };
-
-template <class T>
-KX_INLINE T integral(Integral how, T x) {
-  switch (how) {
-    case Integral::kNearest: return std::nearbyint(x);
-    case Integral::kZero: return std::trunc(x);
-    case Integral::kDown: return std::floor(x);
-    default: return std::ceil(x);
-  }
-}
-template <Integral kHow>
-struct IntegralF32 {
-  template <bool>
-  static KX_INLINE u32 of(u32 a) { return kx::bits_of(integral(kHow, kx::value_of(a))); }
-};
-
-template <class Format>
-using MinHalf = kx::ThroughF32<Format, kx::MinF32>;
-template <class Format>
-using MaxHalf = kx::ThroughF32<Format, kx::MaxF32>;
-template <class Format>
-using NegHalf = kx::ThroughF32<Format, kx::NegF32>;
-template <class Format>
-using AbsHalf = kx::ThroughF32<Format, kx::AbsF32>;
-
-// Of a comparison of f32.
-template <class Format, class F>
-struct OrderedHalf {
-  static KX_INLINE bool of(u16 a, u16 b) { return F::of(Format::wide(a), Format::wide(b)); }
-};
-
-FUNCTION(PackBf16, kx::packed_bf16(a, b), T a, T b)
-FUNCTION(PackF16, kx::f16_of(a) << 16 | kx::f16_of(b), T a, T b)
-FUNCTION(ToBf16, kx::bf16_of(a), T a)
-FUNCTION(ToF16, kx::f16_of(a), T a)
-FUNCTION(OfBf16, u32(a) << 16, T a)
-FUNCTION(OfF16, kx::f32_of(a), T a)
-FUNCTION(OfHalf, kx::f32_of(u16(a >> b)), T a, T b)
-
-// Comparisons
-
-FUNCTION(Eq, a == b, T a, T b)
-FUNCTION(Ne, a != b, T a, T b)
-FUNCTION(Lt, a < b, T a, T b)
-FUNCTION(Le, a <= b, T a, T b)
-FUNCTION(Gt, a > b, T a, T b)
-FUNCTION(Ge, a >= b, T a, T b)
-
-// kOfNan: what a comparison with a NaN gives.
-template <class F, bool kFlush, bool kOfNan>
-struct Ordered {
-  static KX_INLINE bool of(u32 a, u32 b) {
-    if (kFlush) a = kx::flushed(a), b = kx::flushed(b);
-    const bool holds = F::of(kx::value_of(a), kx::value_of(b));
-    return kx::is_nan(a) || kx::is_nan(b) ? kOfNan : holds;
-  }
-};
-
-template <class F, bool kOfNan>
-struct OrderedF64 {
-  static KX_INLINE bool of(u64 a, u64 b) {
-    const bool holds = F::of(kx::double_of(a), kx::double_of(b));
-    return kx::is_nan(a) || kx::is_nan(b) ? kOfNan : holds;
-  }
-};
-
-FUNCTION(ToDouble, kx::bits_of(static_cast<double>(a)), T a)
-FUNCTION(WidenF32, kx::bits_of(static_cast<double>(kx::value_of(a))), T a)
-FUNCTION(NarrowF64, kx::bits_of(static_cast<float>(kx::double_of(a))), T a)
-
-template <class T>
-struct TruncateF64 {
-  static KX_INLINE T of(u64 a) {
-    return kx::is_nan(a) ? T(0x80000000) : FromReal::integral<T>(kx::double_of(a), true);
-  }
-};
-
 // Whole instructions
-
-// Warps that are computed at once, where their rows lie side by side.
-constexpr int64_t kTogether = 16;
-
-bool is_dense(const kx::Rows& operand, int bytes) {
-  return operand.lane == bytes && operand.row == kLanes * bytes;
-}
-
-// destination = lanes(sources...), the first of which is operand `first`.
-bool apply_from(int first, const Call& call, const kx::Named& named) {
-  Buffers buffers;
-  alignas(64) char result[kTogether * 8 * kLanes];
-  const void* sources[kx::kSources];
-  const kx::Rows to = call.operand(0);
-  bool dense = call.set.rows > 1 && !call.on && !call.instruction.signs && is_dense(to, named.result);
-  for (int i = 0; i < kx::kSources && named.sources[i]; ++i) {
-    dense = dense && is_dense(call.operand(first + i), named.sources[i]);
-  }
-  for (int64_t row = 0; row < call.set.rows;) {
-    const int64_t rows = dense ? std::min(kTogether, call.set.rows - row) : 1;
-    for (int i = 0; i < kx::kSources && named.sources[i]; ++i) {
-      sources[i] = source_of(call, i, first + i, row, named.sources[i], buffers[i]);
-    }
-    named.lanes(rows * kLanes, result, sources);
-    put(to, row, rows, call.active(row), result, named.result);
-    row += rows;
-  }
-  return true;
-}
-
-bool apply(const Call& call, const kx::Named& named) { return apply_from(1, call, named); }
-
-// p|q, a, b, and a predicate c with which both are combined: by numbers[0] as 1 and, 2 or, 3 xor,
-// negated if numbers[1].
-bool set_predicates(const Call& call, const kx::Named& named) {
-  if (!call.instruction.numbers[0] && !call.has(1)) return apply_from(2, call, named);
-  alignas(64) u8 both[2][kLanes];
-  Buffers buffers;
-  const int combined = call.instruction.numbers[0], flip = call.instruction.numbers[1];
-  for (int64_t row = 0; row < call.set.rows; ++row) {
-    const void* sources[] = {source_of(call, 0, 2, row, named.sources[0], buffers[0]),
-                             source_of(call, 1, 3, row, named.sources[1], buffers[1])};
-    named.lanes(kLanes, both[0], sources);
-    for (int lane = 0; lane < kLanes; ++lane) both[1][lane] = !both[0][lane];
-    const char* with = combined ? call.operand(4).at(row, 0) : nullptr;
-    for (int lane = 0; with && lane < kLanes; ++lane) {
-      const u8 c = with[lane] ^ flip;
-      for (u8* each : both) {
-        each[lane] = combined == 1   ? each[lane] & c
-                     : combined == 2 ? each[lane] | c
-                                     : each[lane] ^ c;
-      }
-    }
-    put(call.operand(0), row, 1, call.active(row), both[0], 1);
-    if (call.has(1)) put(call.operand(1), row, 1, call.active(row), both[1], 1);
-  }
-  return true;
-}
 
 // Any logic function, by the truth table in numbers[0]; whether any bit is set goes to operand 4,
 // where there is one, together with the predicate in operand 5: by numbers[1] 1 or, 2 and it, negated if
@@ -669,29 +358,6 @@ bool vote(const Call& call, const kx::Named&) {
 
 bool nothing(const Call&, const kx::Named&) { return true; }
 
-// 2^a or log2(a). Python's float64 and this one differ by a few units in the last place: where that
-// may make another f32, it is left to Python.
-template <double (*kFunction)(double), bool kFlush>
-bool approximate(const Call& call, const kx::Named&) {
-  u32* const results = call.machine.results;
-  const kx::Rows from = call.operand(1);
-  const int sign = sign_of(call, 0);
-  for (int64_t row = 0; row < call.set.rows; ++row) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const u32 a = read(kx::load<u32>(from.at(row, lane)), sign);
-      const double value = kFunction(kx::value_of(kFlush ? kx::flushed(a) : a));
-      const u32 low = kx::rounded_to_f32(value * (1 - 0x1p-50), kFlush);
-      const u32 high = kx::rounded_to_f32(value * (1 + 0x1p-50), kFlush);
-      if (low != high) return false;
-      results[row * kLanes + lane] = kx::canonical(kx::rounded_to_f32(value, kFlush));
-    }
-  }
-  for (int64_t row = 0; row < call.set.rows; ++row) {
-    put(call.operand(0), row, 1, call.active(row), results + row * kLanes, sizeof(u32));
-  }
-  return true;
-}
-
 // d|p, a, b, c, member mask: shfl.sync by its modes.
 enum class Mode { kUp, kDown, kXor, kIndex };
 
@@ -784,18 +450,6 @@ bool unpack(const Call& call, const kx::Named&) {
 
 // The table
 
-template <class F, class D, class... S>
-constexpr kx::Named of_lanes(const char* name, kx::Operation operation = apply) {
-  return {name, operation, lanes<F, D, S...>, sizeof(D), {sizeof(S)...}};
-}
-
-constexpr kx::Named whole(const char* name, kx::Operation operation) {
-  return {name, operation, nullptr, 0, {}};
-}
-
-#define UNARY(name, F, T) of_lanes<F, T, T>(name)
-#define BINARY(name, F, T) of_lanes<F, T, T, T>(name)
-#define TERNARY(name, F, T) of_lanes<F, T, T, T, T>(name)
 #define SIGNED(ARITY, name, F) ARITY(name ".s16", F, s16), ARITY(name ".s32", F, s32), \
     ARITY(name ".s64", F, s64)
 #define UNSIGNED(ARITY, name, F) ARITY(name ".u16", F, u16), ARITY(name ".u32", F, u32), \
@@ -816,155 +470,54 @@ constexpr kx::Named whole(const char* name, kx::Operation operation) {
 #define CVT(to, D) CVT_FROM(to, D, "u8", u8), CVT_FROM(to, D, "s8", s8), \
     CVT_FROM(to, D, "u16", u16), CVT_FROM(to, D, "s16", s16), CVT_FROM(to, D, "u32", u32), \
     CVT_FROM(to, D, "s32", s32), CVT_FROM(to, D, "u64", u64), CVT_FROM(to, D, "s64", s64)
-#define TO_F32(from, S) of_lanes<ToSingle, u32, S>("cvt.rn.f32." from)
-#define ROUNDED(to, T) \
-    of_lanes<ToInteger<T, true>, T, u32>("cvt.rzi." to ".f32"), \
-    of_lanes<ToInteger<T, true>, T, u32>("cvt.rzi.ftz." to ".f32"), \
-    of_lanes<ToInteger<T, false>, T, u32>("cvt.rni." to ".f32"), \
-    of_lanes<ToInteger<T, false>, T, u32>("cvt.rni.ftz." to ".f32")
-#define REAL(name, type, Form, F, ...) \
-    of_lanes<Form<F, false>, __VA_ARGS__>(name "." type), \
-    of_lanes<Form<F, true>, __VA_ARGS__>(name ".ftz." type)
-#define REALS(name, F, ...) REAL(name, "f32", Single, F, __VA_ARGS__), \
-    REAL(name ".rn", "f32", Single, F, __VA_ARGS__)
-#define SATURATED(name, F, ...) \
-    of_lanes<Single<Saturated<F>, false>, u32, __VA_ARGS__>(name ".sat.f32"), \
-    of_lanes<Single<Saturated<F>, true>, u32, __VA_ARGS__>(name ".ftz.sat.f32")
-#define SET_REAL(name, F, of_nan) \
-    of_lanes<Ordered<F, false, of_nan>, u8, u32, u32>("setp." name ".f32", set_predicates), \
-    of_lanes<Ordered<F, true, of_nan>, u8, u32, u32>("setp." name ".ftz.f32", set_predicates)
-#define SET_F64(name, F, of_nan) \
-    of_lanes<OrderedF64<F, of_nan>, u8, u64, u64>("setp." name ".f64", set_predicates)
-#define HALF(name, F, count) count(name ".f16", F<kx::F16>, u16), \
-    count(name ".bf16", F<kx::Bf16>, u16), count(name ".f16x2", HalfPair<F<kx::F16>>, u32), \
-    count(name ".bf16x2", HalfPair<F<kx::Bf16>>, u32)
-#define SET_HALF(name, F, of_nan) \
-    of_lanes<OrderedHalf<kx::F16, Ordered<F, false, of_nan>>, u8, u16, u16>( \
-        "setp." name ".f16", set_predicates), \
-    of_lanes<OrderedHalf<kx::Bf16, Ordered<F, false, of_nan>>, u8, u16, u16>( \
-        "setp." name ".bf16", set_predicates)
-#define TO_F64(from, T) of_lanes<ToDouble, u64, T>("cvt.rn.f64." from)
 
 const kx::Named kNamed[] = {
-    BITS(UNARY, "mov", Move), UNARY("mov.pred", Move, u8),
-    WORDS(BINARY, "add", Add), WORDS(BINARY, "sub", Sub),
-    WORDS(BINARY, "mul.lo", Mul), WORDS(TERNARY, "mad.lo", Mad),
+    BITS(UNARY, "mov", Move), UNARY("mov.pred", Move, u8), WORDS(BINARY, "add", Add),
+    WORDS(BINARY, "sub", Sub), WORDS(BINARY, "mul.lo", Mul), WORDS(TERNARY, "mad.lo", Mad),
     INTEGERS(BINARY, "mul.hi", MulHi), INTEGERS(TERNARY, "mad.hi", MadHi),
     WIDE("mul.wide.u16", MulWide, u32, u16), WIDE("mul.wide.s16", MulWide, u32, s16),
     WIDE("mul.wide.u32", MulWide, u64, u32), WIDE("mul.wide.s32", MulWide, u64, s32),
     WIDE_MAD("mad.wide.u16", MadWide, u32, u16), WIDE_MAD("mad.wide.s16", MadWide, u32, s16),
     WIDE_MAD("mad.wide.u32", MadWide, u64, u32), WIDE_MAD("mad.wide.s32", MadWide, u64, s32),
-    INTEGERS(BINARY, "div", Div), INTEGERS(BINARY, "rem", Rem),
-    INTEGERS(BINARY, "min", Min), INTEGERS(BINARY, "max", Max),
-    SIGNED(UNARY, "abs", Abs), SIGNED(UNARY, "neg", Neg),
+    INTEGERS(BINARY, "div", Div), INTEGERS(BINARY, "rem", Rem), INTEGERS(BINARY, "min", Min),
+    INTEGERS(BINARY, "max", Max), SIGNED(UNARY, "abs", Abs), SIGNED(UNARY, "neg", Neg),
     BITS(BINARY, "and", And), BITS(BINARY, "or", Or), BITS(BINARY, "xor", Xor),
     BITS(UNARY, "not", Not), BINARY("and.pred", And, u8), BINARY("or.pred", Or, u8),
-    BINARY("xor.pred", Xor, u8), UNARY("not.pred", NotBit, u8),
-    BITS(SHIFT, "shl", Shl), BITS(SHIFT, "shr", Shr), INTEGERS(SHIFT, "shr", Shr),
+    BINARY("xor.pred", Xor, u8), UNARY("not.pred", NotBit, u8), BITS(SHIFT, "shl", Shl),
+    BITS(SHIFT, "shr", Shr), INTEGERS(SHIFT, "shr", Shr),
     of_lanes<Funnel<true, true>, u32, u32, u32, u32>("shf.l.wrap.b32"),
     of_lanes<Funnel<true, false>, u32, u32, u32, u32>("shf.l.clamp.b32"),
     of_lanes<Funnel<false, true>, u32, u32, u32, u32>("shf.r.wrap.b32"),
     of_lanes<Funnel<false, false>, u32, u32, u32, u32>("shf.r.clamp.b32"),
-    TERNARY("prmt.b32", Permute, u32), whole("lop3.b32", lop3),
-    TERNARY("add3.u32", Add3, u32), whole("add3.cc.u32", add_with_carries), whole("lea.u32", lea),
+    TERNARY("prmt.b32", Permute, u32), whole("lop3.b32", lop3), TERNARY("add3.u32", Add3, u32),
+    whole("add3.cc.u32", add_with_carries), whole("lea.u32", lea),
     whole("mad.cc.u32", mad_with_carry), whole("mad.wide.cc.u64", mad_wide),
     whole("shf.b64", funnel), whole("plop3.pred", plop3), whole("first.b32", first_lane),
-    whole("vote.b32", vote), whole("nothing", nothing),
-    of_lanes<Popc, u32, u32>("popc.b32"), of_lanes<Popc, u32, u64>("popc.b64"),
-    of_lanes<Clz, u32, u32>("clz.b32"), of_lanes<Clz, u32, u64>("clz.b64"),
-    of_lanes<Extract, u32, u32, u32, u32>("bfe.u32"),
+    whole("vote.b32", vote), whole("nothing", nothing), of_lanes<Popc, u32, u32>("popc.b32"),
+    of_lanes<Popc, u32, u64>("popc.b64"), of_lanes<Clz, u32, u32>("clz.b32"),
+    of_lanes<Clz, u32, u64>("clz.b64"), of_lanes<Extract, u32, u32, u32, u32>("bfe.u32"),
     of_lanes<Extract, u32, s32, u32, u32>("bfe.s32"),
     of_lanes<Extract, u64, u64, u32, u32>("bfe.u64"),
     of_lanes<Extract, u64, s64, u32, u32>("bfe.s64"),
     of_lanes<Insert, u32, u32, u32, u32, u32>("bfi.b32"),
-    of_lanes<Insert, u64, u64, u64, u32, u32>("bfi.b64"),
-    BITS(SELECT, "selp", Select), WORDS(SELECT, "selp", Select),
-    SELECT("selp.f32", Select, u32), SELECT("selp.f64", Select, u64),
+    of_lanes<Insert, u64, u64, u64, u32, u32>("bfi.b64"), BITS(SELECT, "selp", Select),
+    WORDS(SELECT, "selp", Select), SELECT("selp.f32", Select, u32), SELECT("selp.f64", Select, u64),
     SETS("eq", Eq), SETS("ne", Ne), SETS("lt", Lt), SETS("le", Le), SETS("gt", Gt), SETS("ge", Ge),
     SETS("lo", Lt), SETS("ls", Le), SETS("hi", Gt), SETS("hs", Ge),
-    SET_REAL("eq", Eq, false), SET_REAL("ne", Ne, false), SET_REAL("lt", Lt, false),
-    SET_REAL("le", Le, false), SET_REAL("gt", Gt, false), SET_REAL("ge", Ge, false),
-    SET_REAL("equ", Eq, true), SET_REAL("neu", Ne, true), SET_REAL("ltu", Lt, true),
-    SET_REAL("leu", Le, true), SET_REAL("gtu", Gt, true), SET_REAL("geu", Ge, true),
-    SET_F64("eq", Eq, false), SET_F64("ne", Ne, false), SET_F64("lt", Lt, false),
-    SET_F64("le", Le, false), SET_F64("gt", Gt, false), SET_F64("ge", Ge, false),
-    SET_F64("equ", Eq, true), SET_F64("neu", Ne, true), SET_F64("ltu", Lt, true),
-    SET_F64("leu", Le, true), SET_F64("gtu", Gt, true), SET_F64("geu", Ge, true),
-    BINARY("add.f64", kx::AddF64, u64), BINARY("add.rn.f64", kx::AddF64, u64),
-    BINARY("sub.f64", kx::SubF64, u64), BINARY("sub.rn.f64", kx::SubF64, u64),
-    BINARY("mul.f64", kx::MulF64, u64), BINARY("mul.rn.f64", kx::MulF64, u64),
-    TERNARY("fma.rn.f64", kx::FmaF64, u64), BINARY("div.rn.f64", kx::DivF64, u64),
-    UNARY("rcp.rn.f64", kx::RcpF64, u64), UNARY("sqrt.rn.f64", kx::SqrtF64, u64),
-    UNARY("neg.f64", kx::NegF64, u64), UNARY("abs.f64", kx::AbsF64, u64),
-    of_lanes<WidenF32, u64, u32>("cvt.f64.f32"), of_lanes<NarrowF64, u32, u64>("cvt.rn.f32.f64"),
-    of_lanes<TruncateF64<u32>, u32, u64>("cvt.rzi.u32.f64"),
-    of_lanes<TruncateF64<s32>, s32, u64>("cvt.rzi.s32.f64"),
-    TO_F64("u32", u32), TO_F64("s32", s32), TO_F64("u64", u64), TO_F64("s64", s64),
     whole("pack.b64.b32", pack<u64, u32>), whole("pack.b32.b16", pack<u32, u16>),
     whole("pack.b64.b16", pack<u64, u16>), whole("pack.b16.b8", pack<u16, u8>),
-    whole("pack.b32.b8", pack<u32, u8>),
-    whole("unpack.b64.b32", unpack<u32, u64>), whole("unpack.b32.b16", unpack<u16, u32>),
-    whole("unpack.b64.b16", unpack<u16, u64>),
+    whole("pack.b32.b8", pack<u32, u8>), whole("unpack.b64.b32", unpack<u32, u64>),
+    whole("unpack.b32.b16", unpack<u16, u32>), whole("unpack.b64.b16", unpack<u16, u64>),
     CVT("u16", u16), CVT("s16", u16), CVT("u32", u32), CVT("s32", u32), CVT("u64", u64),
-    CVT("s64", u64),
-    TO_F32("u8", u8), TO_F32("s8", s8), TO_F32("u16", u16), TO_F32("s16", s16),
-    TO_F32("u32", u32), TO_F32("s32", s32), TO_F32("u64", u64), TO_F32("s64", s64),
-    ROUNDED("u32", u32), ROUNDED("s32", s32),
-    REALS("add", kx::AddF32, u32, u32, u32), REALS("sub", kx::SubF32, u32, u32, u32),
-    REALS("mul", kx::MulF32, u32, u32, u32),
-    REAL("fma.rn", "f32", Single, kx::FmaF32, u32, u32, u32, u32),
-    REAL("fma.rz", "f32", Single, kx::FmaToF32<kx::Toward::kZero>, u32, u32, u32, u32),
-    REAL("fma.rm", "f32", Single, kx::FmaToF32<kx::Toward::kDown>, u32, u32, u32, u32),
-    REAL("fma.rp", "f32", Single, kx::FmaToF32<kx::Toward::kUp>, u32, u32, u32, u32),
-    SATURATED("add", kx::AddF32, u32, u32), SATURATED("mul", kx::MulF32, u32, u32),
-    SATURATED("fma.rn", kx::FmaF32, u32, u32, u32),
-    REAL("min", "f32", Single, kx::MinF32, u32, u32, u32),
-    REAL("max", "f32", Single, kx::MaxF32, u32, u32, u32),
-    REAL("neg", "f32", Single, kx::NegF32, u32, u32),
-    REAL("abs", "f32", Single, kx::AbsF32, u32, u32),
-    of_lanes<MapShared, u32, u32, u32>("mapa.shared::cluster.u32"),
+    CVT("s64", u64), of_lanes<MapShared, u32, u32, u32>("mapa.shared::cluster.u32"),
     whole("shfl.sync.up.b32", shuffle<Mode::kUp>),
     whole("shfl.sync.down.b32", shuffle<Mode::kDown>),
     whole("shfl.sync.bfly.b32", shuffle<Mode::kXor>),
     whole("shfl.sync.idx.b32", shuffle<Mode::kIndex>),
-    REAL("div.rn", "f32", Single, kx::DivF32, u32, u32, u32),
-    REAL("div.full", "f32", Single, kx::DivFullF32, u32, u32, u32),
-    REAL("div.approx", "f32", Single, kx::DivApproxF32, u32, u32, u32),
-    REAL("rcp.rn", "f32", Single, kx::RcpRoundedF32, u32, u32),
-    REAL("sqrt.rn", "f32", Single, kx::SqrtRoundedF32, u32, u32),
-    of_lanes<Single<kx::SaturateF32, false>, u32, u32>("cvt.sat.f32.f32"),
-    REAL("rcp.approx", "f32", Single, kx::RcpF32, u32, u32),
-    REAL("sqrt.approx", "f32", Single, kx::SqrtF32, u32, u32),
-    REAL("rsqrt.approx", "f32", Single, kx::RsqrtF32, u32, u32),
-    whole("ex2.approx.f32", approximate<std::exp2, false>),
-    whole("ex2.approx.ftz.f32", approximate<std::exp2, true>),
-    whole("lg2.approx.f32", approximate<std::log2, false>),
-    whole("lg2.approx.ftz.f32", approximate<std::log2, true>),
-    REAL("add.rn", "f32x2", SinglePair, kx::AddF32, u64, u64, u64),
-    REAL("sub.rn", "f32x2", SinglePair, kx::SubF32, u64, u64, u64),
-    REAL("mul.rn", "f32x2", SinglePair, kx::MulF32, u64, u64, u64),
-    REAL("fma.rn", "f32x2", SinglePair, kx::FmaF32, u64, u64, u64, u64),
-    of_lanes<PackBf16, u32, u32, u32>("cvt.rn.bf16x2.f32"),
-    of_lanes<PackF16, u32, u32, u32>("cvt.rn.f16x2.f32"),
-    of_lanes<ToBf16, u16, u32>("cvt.rn.bf16.f32"), of_lanes<ToF16, u16, u32>("cvt.rn.f16.f32"),
-    HALF("add", kx::AddHalf, BINARY), HALF("add.rn", kx::AddHalf, BINARY),
-    HALF("sub", kx::SubHalf, BINARY), HALF("sub.rn", kx::SubHalf, BINARY),
-    HALF("mul", kx::MulHalf, BINARY), HALF("mul.rn", kx::MulHalf, BINARY),
-    HALF("fma.rn", kx::FmaHalf, TERNARY), HALF("min", MinHalf, BINARY),
-    HALF("max", MaxHalf, BINARY), HALF("neg", NegHalf, UNARY), HALF("abs", AbsHalf, UNARY),
-    SET_HALF("eq", Eq, false), SET_HALF("ne", Ne, false), SET_HALF("lt", Lt, false),
-    SET_HALF("le", Le, false), SET_HALF("gt", Gt, false), SET_HALF("ge", Ge, false),
-    SET_HALF("neu", Ne, true),
     of_lanes<DotOfBytes<u8, u8>, u32, u32, u32, u32>("dp4a.u32.u32"),
     of_lanes<DotOfBytes<s8, s8>, u32, u32, u32, u32>("dp4a.s32.s32"),
     of_lanes<DotOfBytes<u8, s8>, u32, u32, u32, u32>("dp4a.u32.s32"),
     of_lanes<DotOfBytes<s8, u8>, u32, u32, u32, u32>("dp4a.s32.u32"),
-    REAL("cvt.rni", "f32.f32", Single, IntegralF32<Integral::kNearest>, u32, u32),
-    REAL("cvt.rzi", "f32.f32", Single, IntegralF32<Integral::kZero>, u32, u32),
-    REAL("cvt.rmi", "f32.f32", Single, IntegralF32<Integral::kDown>, u32, u32),
-    REAL("cvt.rpi", "f32.f32", Single, IntegralF32<Integral::kUp>, u32, u32),
-    of_lanes<OfBf16, u32, u16>("cvt.f32.bf16"), of_lanes<OfF16, u32, u16>("cvt.f32.f16"),
-    of_lanes<OfHalf, u32, u32, u32>("hadd2.f32"),
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 using kx::kLanes;
 
 const kx::Named* named(int index) {
-  for (const kx::Table* table : {&kx::kArithmetic, &kx::kAccesses, &kx::kSynchronises}) {
+  for (const kx::Table* table : {&kx::kArithmetic, &kx::kReals, &kx::kAccesses, &kx::kSynchronises}) {
     if (index < table->count) return table->first + index;
     index -= table->count;
   }

@@ -156,6 +156,6 @@ struct Table {
   int count;
 };
 
-extern const Table kArithmetic, kAccesses, kSynchronises;
+extern const Table kArithmetic, kReals, kAccesses, kSynchronises;
 
 }  // namespace kx
