@@ -133,6 +133,20 @@ def test_what_nobody_wrote_is_found_where_an_atomic_adds_it(update, names):
     assert found(result) == names
 
 
+PARTIAL = """
+.shared .align 4 .b8 partial[20];
+.visible .entry other() { .reg .b32 %r<2>; ld.shared.u32 %r1, [partial]; ret; }
+"""
+
+
+def test_what_only_another_kernel_names_takes_no_shared_memory_of_this_one() -> None:
+    tile = ".shared .align 4 .b8 tile[64];"
+    body = "st.shared.v4.u32 [tile], {%t, %t, %t, %t};"
+    assert found(run(ptx(body, shared=tile, extra=PARTIAL), {}, threads=1)) == set()
+    both = body + "st.shared.u32 [partial+4], %t;"
+    assert found(run(ptx(both, shared=tile, extra=PARTIAL), {}, threads=1)) == {"misaligned"}
+
+
 @pytest.mark.parametrize(
     ("address", "name"),
     [("[%r0+4096]", "out-of-bounds"), ("[%r0+-2048]", "out-of-bounds"), ("[%r0+2]", "misaligned")],

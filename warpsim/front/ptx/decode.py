@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 import numpy as np
@@ -15,7 +15,15 @@ from warpsim.front.ptx.decoder import AROUND, PtxDecoder, copyto
 from warpsim.front.ptx.faults import MALFORMED, refuse
 from warpsim.front.ptx.inline import inlined
 from warpsim.front.ptx.registry import Alu, Effect, find
-from warpsim.front.ptx.syntax import Function, Instruction, PtxModule, Symbol
+from warpsim.front.ptx.syntax import (
+    Address,
+    Function,
+    Instruction,
+    Operand,
+    PtxModule,
+    Symbol,
+    Vector,
+)
 from warpsim.front.ptx.types import width_of
 from warpsim.launch import Dim3
 from warpsim.machine.core.arrays import Array, Mask
@@ -77,7 +85,7 @@ def _image(module: PtxModule, decoder: PtxDecoder, *, polls: bool) -> Image:
         entry=function.name,
         slots=decoder.slots,
         parameters=function.parameters,
-        variables=(*module.variables, *function.variables, *_stack(function)),
+        variables=(*_of_module(module, function), *function.variables, *_stack(function)),
         functions=tuple(f.name for f in module.functions.values() if not f.entry),
         shared_unit=decoder.shared_unit,
         global_unit=decoder.global_unit,
@@ -95,6 +103,23 @@ def _image(module: PtxModule, decoder: PtxDecoder, *, polls: bool) -> Image:
         min_ctas=next(iter(function.directives.get("minnctapersm", ())), 1),
         max_threads=None if most is None else math.prod(most),
     )
+
+
+def _of_module(module: PtxModule, function: Function) -> list[Variable]:
+    """The module's variables without those in shared memory that only other kernels name: ptxas
+    gives each kernel its own."""
+    named = frozenset(_named(item for ins in function.instructions for item in ins.operands))
+    return [v for v in module.variables if v.space != "shared" or v.name in named]
+
+
+def _named(operands: Iterable[Operand]) -> Iterator[str]:
+    for operand in operands:
+        if isinstance(operand, Symbol):
+            yield operand.name
+        elif isinstance(operand, Vector):
+            yield from _named(operand.items)
+        elif isinstance(operand, Address):
+            yield from _named((operand.base, *operand.extra))
 
 
 def _may_poll(opcode: str) -> bool:
