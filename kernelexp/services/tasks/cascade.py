@@ -24,16 +24,12 @@ from kernelexp.services.tasks.assessment import (
     Assessment,
     AssessmentStage,
     CaseAnswer,
-    CaseTime,
     Confinement,
     ExecutedKernel,
     Feedback,
-    ModelledCall,
     StageName,
-    TaskEffect,
 )
 from kernelexp.services.tasks.failing import TaskFailed
-from kernelexp.services.tasks.formats.compare import Errors
 from kernelexp.services.tasks.problem_process import ROUNDS
 from kernelexp.services.tasks.task import Task
 from kernelexp.services.tasks.timing import timed
@@ -105,13 +101,17 @@ class _Run:
         self._paths, self._place = paths, place
         self._task, self._tools, self._root, self._wanted = task, tools, root, wanted
         self._work = Workplace(task, tools, root, place, wanted.device, wanted.limit_s)
-        self._stages: list[AssessmentStage] = []
-        self._cases: tuple[CaseAnswer, ...] = ()
-        self._errors: Errors | None = None
-        self._kernels: tuple[ExecutedKernel, ...] = ()
-        self._times: tuple[CaseTime, ...] = ()
-        self._effect: TaskEffect | None = None
-        self._modelled: ModelledCall | None = None
+        self._assessed = Assessment(
+            format=task.format,
+            task=task.name,
+            solution=task.solution.name,
+            sha256=hashlib.sha256(repr(sorted(task.solution.files.items())).encode()).hexdigest(),
+            status=Status.UNMEASURED,
+            reason="",
+            sentence="",
+            stages=(),
+        )
+        """As far as the stages have come."""
         self._key = ""
 
     def through(self) -> Assessment:
@@ -125,12 +125,19 @@ class _Run:
                 self._model()
             self._skip_or_time()
         except TaskFailed as failed:
-            return self._keep(self._failed(failed))
-        except Known as known:
-            return msgspec.structs.replace(
-                known.assessment, sha256=self._sha256(), stages=tuple(self._stages)
+            return self._conclude(
+                failed.status, failed.reason, failed.sentence, feedback=failed.feedback
             )
-        return self._keep(self._passed())
+        except Known as known:
+            so_far = self._assessed
+            return msgspec.structs.replace(
+                known.assessment, sha256=so_far.sha256, stages=so_far.stages
+            )
+        return self._passed()
+
+    def _note(self, **changed: Any) -> None:
+        """Keeps these fields of the assessment."""
+        self._assessed = msgspec.structs.replace(self._assessed, **changed)
 
     def _stage(self, name: StageName, step: Callable[[], None]) -> None:
         begun = time.monotonic()
@@ -147,12 +154,11 @@ class _Run:
 
     def _add(self, name: StageName, outcome: Any, begun: float, *words: str) -> None:
         reason, sentence = words or ("", "")
-        seconds = round(time.monotonic() - begun, 3)
-        self._stages.append(
-            AssessmentStage(
-                name=name, outcome=outcome, seconds=seconds, reason=reason, sentence=sentence
-            )
+        seconds = round(time.monotonic() - begun, 3) if begun else 0.0
+        stage = AssessmentStage(
+            name=name, outcome=outcome, seconds=seconds, reason=reason, sentence=sentence
         )
+        self._note(stages=(*self._assessed.stages, stage))
 
     # Stages
 
@@ -193,7 +199,7 @@ class _Run:
     def _emulate(self, schedule: Schedule) -> None:
         executed = self._work.solution("run", schedule)
         feedback = tuple(failing.of_kernels(executed))
-        self._kernels = tuple(
+        kernels = (
             ExecutedKernel(
                 name=full_name(kernel.kernel),
                 launches=kernel.launches,
@@ -201,6 +207,7 @@ class _Run:
             )
             for kernel in executed.kernels
         )
+        self._note(kernels=tuple(kernels))
         if executed.refused:
             raise TaskFailed(Status.UNMEASURED, "not_executed", executed.refused)
         if executed.findings:
@@ -219,9 +226,13 @@ class _Run:
         judged = self._work.problem("judge", self._work.answers)
         if judged.fault:
             raise TaskFailed(Status.INCORRECT, "check_failed", judged.fault)
-        self._errors = judged.errors
+        if judged.errors:
+            self._note(
+                largest_absolute_error=judged.errors.absolute,
+                largest_relative_error=judged.errors.relative,
+            )
         pairs = list(zip(self._task.cases, judged.cases, strict=True))
-        self._cases = tuple(
+        cases = (
             CaseAnswer(
                 name=case.name,
                 weight=case.weight,
@@ -231,12 +242,13 @@ class _Run:
             )
             for case, answer in pairs
         )
+        self._note(cases=tuple(cases))
         for case, answer in pairs:
             if answer.sentence:
                 raise failing.wrong(case.name, bool(case.reduced), answer)
 
     def _schedules(self) -> None:
-        if not self._kernels:
+        if not self._assessed.kernels:
             return
         for schedule in first_schedules(self._wanted.schedules + 1)[1:]:
             self._emulate(schedule)
@@ -244,9 +256,8 @@ class _Run:
     def _model(self) -> None:
         """Models at the sizes that are timed. It ends a solution on request only."""
         begun = time.monotonic()
-        call = self._modelled = modelled.look(
-            self._timed_work, self._timed_task, self._tools, self._root
-        )
+        call = modelled.look(self._timed_work, self._timed_task, self._tools, self._root)
+        self._note(modelled=call)
         than_us = self._wanted.prune_us
         if call.refused:
             self._add("model", "skipped", begun, "not_modelled", call.refused)
@@ -264,10 +275,7 @@ class _Run:
         why = self._untimed()
         if not why:
             return self._stage("time", self._time)
-        reason, sentence = "no_gpu", f"{why}."
-        self._stages.append(
-            AssessmentStage(name="time", outcome="skipped", reason=reason, sentence=sentence)
-        )
+        self._add("time", "skipped", 0.0, "no_gpu", f"{why}.")
 
     def _untimed(self) -> str:
         """Says why nothing is timed; empty where it is."""
@@ -283,8 +291,8 @@ class _Run:
         bench = SolutionBench(device="cuda", card=gpu.name, arch=gpu.arch)
         limit_s = self._wanted.limit_s
         hold = functools.partial(devices.hold, gpu.uuid, limit_s, gpu.name)
-        measured = timed.measure(work, task, bench, self._per_call(), hold)
-        self._times, self._effect = measured
+        times, effect = timed.measure(work, task, bench, self._per_call(), hold)
+        self._note(times=times, effect=effect, device=gpu.name)
 
     @functools.cached_property
     def _timed_task(self) -> Task:
@@ -304,77 +312,56 @@ class _Run:
         cases = self._task.cases
         if len(cases) > 1 or cases[0].reduced or self._task.timed:
             return 0.0
-        return sum(kernel.thread_instructions for kernel in self._kernels) / ROUNDS
+        return sum(kernel.thread_instructions for kernel in self._assessed.kernels) / ROUNDS
 
     # Results
-
-    def _failed(self, failed: TaskFailed) -> Assessment:
-        return self._assessment(failed.status, failed.reason, failed.sentence, failed.feedback)
 
     def _passed(self) -> Assessment:
         reduced = any(case.reduced for case in self._task.cases)
         words = "right " + ("at reduced sizes" if reduced else "at all sizes that were tried")
-        if not self._kernels:
+        if not self._assessed.kernels:
             words += ", without a kernel of its own"
-        if self._effect is None:
+        if self._assessed.effect is None:
             why = self._untimed()
-            return self._assessment(Status.UNMEASURED, "no_gpu", f"{words}; not timed: {why}.", ())
-        status, reason, spelled = timed.conclude(self._effect)
-        return self._assessment(status, reason, f"{words}; {spelled}.", ())
+            return self._conclude(Status.UNMEASURED, "no_gpu", f"{words}; not timed: {why}.")
+        status, reason, spelled = timed.conclude(self._assessed.effect)
+        return self._conclude(status, reason, f"{words}; {spelled}.")
 
-    def _assessment(
-        self, status: Status, reason: str, sentence: str, feedback: tuple[Feedback, ...]
+    def _conclude(
+        self, status: Status, reason: str, sentence: str, feedback: tuple[Feedback, ...] = ()
     ) -> Assessment:
-        return Assessment(
-            format=self._task.format,
-            task=self._task.name,
-            solution=self._task.solution.name,
-            sha256=self._sha256(),
+        """The assessment, which is kept for the next solution of the same code."""
+        self._note(
             status=status,
             reason=reason,
             sentence=sentence,
-            stages=tuple(self._stages),
-            cases=self._cases,
             feedback=feedback,
-            kernels=self._kernels,
-            largest_absolute_error=self._errors.absolute if self._errors else None,
-            largest_relative_error=self._errors.relative if self._errors else None,
-            device=self._wanted.gpu.name if self._times and self._wanted.gpu else "",
-            times=self._times,
-            effect=self._effect,
-            modelled=self._modelled,
             confined=tuple(self._confined()),
             not_checked=tuple(self._unseen()),
         )
+        if self._key:
+            folder = self._root / ".kernelexp" / KNOWN
+            folder.mkdir(parents=True, exist_ok=True)
+            content = msgspec.json.encode(self._assessed)
+            disk.write((folder / f"{self._key}.json").resolve(), content, durable=False)
+        return self._assessed
 
     def _unseen(self) -> Iterator[str]:
         yield from self._task.not_checked
         if any(case.reduced for case in self._task.cases):
             yield "The problem's own sizes: they were reduced for the emulator."
-        if not self._times:
+        if not self._assessed.times:
             yield "Times: nothing was measured."
         for confinement in self._confined():
             yield from confinement.gaps()
 
     def _confined(self) -> Iterator[Confinement]:
         """Yields the confinement of each stage in which a process of the solution's was started."""
-        names = {stage.name for stage in self._stages if stage.outcome != "skipped"}
+        names = {stage.name for stage in self._assessed.stages if stage.outcome != "skipped"}
         if names & {"emulate", "schedules"}:
             yield jail.strongest("emulated")
         if "time" in names:
             yield jail.strongest("timed")
-
-    def _sha256(self) -> str:
-        return hashlib.sha256(repr(sorted(self._task.solution.files.items())).encode()).hexdigest()
-
-    def _keep(self, assessment: Assessment) -> Assessment:
-        """Keeps the assessment for the next solution of the same code."""
-        if self._key:
-            folder = self._root / ".kernelexp" / KNOWN
-            folder.mkdir(parents=True, exist_ok=True)
-            content = msgspec.json.encode(assessment)
-            disk.write((folder / f"{self._key}.json").resolve(), content, durable=False)
-        return assessment
 
 
 def _compiles(task: Task) -> bool:
