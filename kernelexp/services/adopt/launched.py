@@ -92,8 +92,7 @@ def adopt(
     wanted = WantedLaunch(entry=_instance(spelled))
     given = (*_device_flags(calls, [source, *_written(launch)]), *extra)
     chosen = service.choose(project, source, [wanted], name, given, option="--as")
-    flags = chosen.flags
-    compiled = service.compile_entry(project, chosen, arch, tools, flags)
+    compiled = service.compile_entry(project, chosen, arch, tools)
     with adopted.whole(compiled.folder):
         (entry,) = compiled.entries
         entry, arrays = find_arrays(entry, launch)
@@ -103,7 +102,7 @@ def adopt(
         answers = msgspec.structs.replace(answers, raw=raw)
     title = f"{spelled} of {Path(compiled.origin).name}, launch {launch.launch}"
     compiled = msgspec.structs.replace(compiled, entries=(entry,), title=title)
-    return AdoptedLaunch(compiled=compiled, answers=answers, flags=flags)
+    return AdoptedLaunch(compiled=compiled, answers=answers, flags=chosen.flags)
 
 
 def known(

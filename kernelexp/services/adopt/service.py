@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -158,9 +159,9 @@ def compile_any(
     """compile_entry(), also with flags that errors name; with PyTorch's headers and flags where
     these are asked for, or where a source that includes some does not compile without them."""
 
-    def compiled(more: Sequence[str]) -> Compiled:
-        return compile_entry(project, chosen, arch, tools, chosen.flags, more, on_progress)
-
+    compiled = functools.partial(
+        compile_entry, project, chosen, arch, tools, on_progress=on_progress
+    )
     more = copying.torch_flags(chosen.copy) if torch else ()
     while True:
         try:
@@ -189,11 +190,11 @@ def compile_entry(
     chosen: Chosen,
     arch: str,
     tools: Toolchain,
-    flags: Sequence[str] = (),
     more: Sequence[str] = (),
     on_progress: OnProgress | None = None,
 ) -> Compiled:
-    """Writes the kernel's folder, with the copy and the source that includes it, and compiles.
+    """Writes the kernel's folder, with the copy and the source that includes it, and compiles;
+    `more`: flags besides those that were chosen.
 
     BuildError, in a sentence, where that does not come to an end; the folder is gone then.
     """
@@ -211,7 +212,7 @@ def compile_entry(
         arch=arch,
         source=f"variants/{chosen.kernel}/{chosen.kernel}.cu",
         axes={},
-        flags=(*flags, *more),
+        flags=(*chosen.flags, *more),
     )
     templates = [
         (entry.declaration.namespace, entry.template) for entry in chosen.entries if entry.template
@@ -224,7 +225,7 @@ def compile_entry(
             copy, _attempt(project.root, folder, variant, tools, builds, on_progress)
         )
         more = (*more, *_stub_flags(variant.kernel, whole.texts))
-        variant = msgspec.structs.replace(variant, flags=(*flags, *more))
+        variant = msgspec.structs.replace(variant, flags=(*chosen.flags, *more))
         entries = _entries(project.root, variant, tools, builds[-1], chosen.entries)
     return Compiled(
         kernel=chosen.kernel,
