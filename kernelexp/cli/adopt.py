@@ -193,9 +193,7 @@ def adopt(
         refuse_all_but(ctx, "--log", "log", "kernel", "arch", "log_source", "column", "project")
         if source is None:
             raise UsageError("--log: name the log, a markdown file, .csv or .tsv.")
-        from kernelexp.cli import handlog
-
-        handlog.adopt(source, kernel, arch, log_source, column or (), project)
+        adoption.adopt_log(source, kernel, arch, log_source, column or (), project)
         return
     refuse_other_modes(ctx)
     from kernelexp.evidence.programs import captures
