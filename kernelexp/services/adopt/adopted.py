@@ -1,4 +1,5 @@
-"""A foreign kernel in its folder of the project: compiled, then finished or discarded."""
+"""A foreign kernel in its folder of the project: compiled, then finished or discarded; what is said
+of its arrays, and the clusters that host code launches it with."""
 
 from __future__ import annotations
 

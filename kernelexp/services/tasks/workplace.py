@@ -1,5 +1,4 @@
-"""The folders of a problem and its solution, and the processes that run in them; torch's memory is
-managed there by a library that is made once per user."""
+"""The folders of a problem and its solution, and the processes that run in them."""
 
 from __future__ import annotations
 
@@ -35,15 +34,18 @@ from warpsim.runtime.capturing import CapturedLaunch
 from warpsim.runtime.triton import SITE
 from warpsim.schedule import Schedule
 
-SOURCE = HEADERS / "allocator.cpp"
+_MEMORY_SOURCE = HEADERS / "allocator.cpp"
 _MEMORY = "torch's memory"
 _LIBRARY_FLAGS = ("-std=c++20", "-O1", "-fPIC", "-shared", "-w")
 
 
 def torch_memory(root: Path, runtime: Path) -> Path:
-    """EnvironmentFault where this machine can't make it."""
+    """The library that puts torch's memory where emulated kernels reach it, made once per user.
+
+    EnvironmentFault where this machine can't make it.
+    """
     compiler = hostcompiler.find(_MEMORY, _LIBRARY_FLAGS)
-    key = hostcompiler.digest((SOURCE,), version("torch"), runtime.name)
+    key = hostcompiler.digest((_MEMORY_SOURCE,), version("torch"), runtime.name)
     name = f"torch-memory-{key}.so"
     # A process that is confined to reading this file may not read another one that takes its place.
     return hostcompiler.library(
@@ -53,7 +55,7 @@ def torch_memory(root: Path, runtime: Path) -> Path:
 
 def _make_memory(compiler: HostCompiler, runtime: Path, path: Path) -> Path:
     torch = _torch()
-    include = (str(SOURCE), f"-I{torch / 'include'}", *library.headers())
+    include = (str(_MEMORY_SOURCE), f"-I{torch / 'include'}", *library.headers())
     link = (f"-L{torch / 'lib'}", "-lc10", f"-L{runtime}", "-lcudart")
     compiler.run(*include, *link, "-o", str(path))
     return path
