@@ -85,7 +85,7 @@ def _image(module: PtxModule, decoder: PtxDecoder, *, polls: bool) -> Image:
         entry=function.name,
         slots=decoder.slots,
         parameters=function.parameters,
-        variables=(*_of_module(module, function), *function.variables, *_stack(function)),
+        variables=_variables(module, function),
         functions=tuple(f.name for f in module.functions.values() if not f.entry),
         shared_unit=decoder.shared_unit,
         global_unit=decoder.global_unit,
@@ -105,11 +105,14 @@ def _image(module: PtxModule, decoder: PtxDecoder, *, polls: bool) -> Image:
     )
 
 
-def _of_module(module: PtxModule, function: Function) -> list[Variable]:
-    """The module's variables without those in shared memory that only other kernels name: ptxas
-    gives each kernel its own."""
+def _variables(module: PtxModule, function: Function) -> tuple[Variable, ...]:
+    """Those that a kernel sees. In shared memory they lie as ptxas places them: the kernel's own,
+    then those of the module that it names; what only other kernels name is not there."""
     named = frozenset(_named(item for ins in function.instructions for item in ins.operands))
-    return [v for v in module.variables if v.space != "shared" or v.name in named]
+    shared = [v for v in module.variables if v.space == "shared"]
+    others = [v for v in module.variables if v.space != "shared"]
+    after = [v for v in shared if v.name in named]
+    return (*others, *function.variables, *after, *_stack(function))
 
 
 def _named(operands: Iterable[Operand]) -> Iterator[str]:
