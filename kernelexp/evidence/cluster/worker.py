@@ -11,7 +11,7 @@ import msgspec
 from kernelexp.evidence import build, native
 from kernelexp.evidence.build import planning, transfer
 from kernelexp.evidence.build.transfer import Shipped
-from kernelexp.evidence.cluster import messages, sources
+from kernelexp.evidence.cluster import messages
 from kernelexp.evidence.cluster.messages import BuildTask, EmulateTask, MeasureTask
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.job import Emulated
@@ -25,6 +25,8 @@ from kernelexp.system import toolchain
 def work(sealed: bytes) -> bytes:
     """Carries out an order; what is wrong with the project or this machine is a Fault."""
     from distributed import get_worker
+
+    from kernelexp.evidence.cluster import sources
 
     try:
         order = messages.read_order(sealed)

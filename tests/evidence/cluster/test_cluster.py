@@ -20,7 +20,7 @@ from kernelexp import project
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build, cluster
-from kernelexp.evidence.cluster import Cluster, messages, sources, worker
+from kernelexp.evidence.cluster import Cluster, messages, worker
 from kernelexp.evidence.measure import journals, measured
 from kernelexp.evidence.measure.job import ArmJob, Job
 from kernelexp.evidence.measure.measured import MeasurementQuestion
@@ -43,6 +43,8 @@ def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 
 def test_a_linked_folder_of_the_project_goes_to_the_workers(tmp_path: Path) -> None:
+    from kernelexp.evidence.cluster import sources  # and with it Dask
+
     (tmp_path / "variants/common").mkdir(parents=True)
     (tmp_path / "variants/common/tile.cuh").write_text("")
     (tmp_path / "variants/k").mkdir()
