@@ -11,10 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.evidence.profile import pages
-from kernelexp.evidence.profile import session as recorded
-from kernelexp.evidence.profile.merging import ProfiledLaunch, bare, merge
-from kernelexp.evidence.profile.session import ProfilingSession
+from kernelexp.evidence.profile import merging, pages
+from kernelexp.evidence.profile.merging import ProfiledLaunch, ProfilingSession, bare, merge
 from kernelexp.model.arm import ProfiledEvidence
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.model.text import printable
@@ -90,7 +88,7 @@ def _read(files: Sequence[Path], ncu: str | None) -> tuple[pages.Page, dict[Path
 def _complete(launch: ProfiledLaunch, sessions: Sequence[ProfilingSession]) -> ProfiledLaunch:
     evidence = launch.evidence
     for session in sessions:
-        evidence = recorded.complete(evidence, session)
+        evidence = merging.complete(evidence, session)
     return msgspec.structs.replace(launch, evidence=evidence)
 
 
@@ -133,8 +131,8 @@ def _contents(
         raise UsageError(f"{printable(path.name)} is compressed: unpack it (gunzip) first.")
     encoding = next((_MARKS[mark] for mark in _MARKS if head.startswith(mark)), "utf-8")
     with path.open(encoding=encoding, errors="replace", newline=None) as lines:
-        if recorded.is_page(head.decode(encoding, "ignore").replace("\r", "")):
-            yield recorded.read(lines.read(_SESSION_MAX))
+        if merging.is_page(head.decode(encoding, "ignore").replace("\r", "")):
+            yield merging.read(lines.read(_SESSION_MAX))
             return
         yield pages.parse(lines, path.name)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.evidence.profile import pages, session
+from kernelexp.evidence.profile import merging, pages
+from kernelexp.evidence.profile.merging import ProfilingSession
 from kernelexp.evidence.profile.pages import Page
-from kernelexp.evidence.profile.session import ProfilingSession
 from kernelexp.model.errors import EnvironmentFault, UsageError, suggest
 from kernelexp.model.text import printable, shorten
 from kernelexp.system.process import processes
@@ -123,7 +123,7 @@ def read_report(ncu: Ncu, report: Path, wanted: Sequence[str], name: str = "") -
 def read_session(ncu: Ncu, report: Path) -> ProfilingSession:
     """Reads how a report was recorded, as far as its session page tells."""
     argv = [ncu.program, "--import", str(report), "--csv", "--page", "session"]
-    return session.read(processes.run(argv, timeout_s=PRINT_LIMIT_S).stdout)
+    return merging.read(processes.run(argv, timeout_s=PRINT_LIMIT_S).stdout)
 
 
 # ---- messages ------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from kernelexp.evidence.profile import figures, rows
+from kernelexp.evidence.profile import figures
 from kernelexp.evidence.profile.merging import ProfiledLaunch, merge
 from kernelexp.evidence.profile.plain import PlainReader
 from kernelexp.evidence.profile.reader import LaunchReading, Reader
@@ -51,7 +51,7 @@ def parse(lines: Iterable[str], name: str) -> Page:
     Lines are read once and not kept. UsageError where there is no launch.
     """
     reader, plain = Reader(), PlainReader()
-    for row in rows.read(_seen(lines, plain)):
+    for row in figures.read(_seen(lines, plain)):
         reader.take(row)
     plain.end()
     if not any(reader.pages) and plain.launches:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from kernelexp.evidence.profile import figures, labels
-from kernelexp.evidence.profile.rows import ProfileRow
+from kernelexp.evidence.profile.figures import ProfileRow
 from kernelexp.model.arm import Advice
 from kernelexp.model.text import printable
 

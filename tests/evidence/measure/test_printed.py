@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp.evidence.measure.programs import printed
-from kernelexp.evidence.measure.programs.printed import MissingFigure
+from kernelexp.evidence.measure.programs import rounds
+from kernelexp.evidence.measure.programs.rounds import MissingFigure
 from kernelexp.model.experiment import PrintedFigure, Program
 
 PATTERN = repr(r"time: (\S+) ms")
@@ -23,16 +23,16 @@ def test_several_figures_are_read_from_one_output() -> None:
     rate = PrintedFigure(pattern="([0-9.]+) GB/s", unit="GB/s", better="more")
     both = Program(figures={"time": program().figures["time"], "rate": rate})
     output = "n = 4096\ntime: 1.25e-1 ms, 812.5 GB/s\n"
-    assert printed.read(both, output) == {"time": 0.125, "rate": 812.5}
+    assert rounds.read_figures(both, output) == {"time": 0.125, "rate": 812.5}
 
 
 def test_of_several_groups_the_one_with_the_figure_s_name_counts() -> None:
     named = program("(min|max) (?P<time>[0-9.]+)")
-    assert printed.read(named, "max 3.5\n") == {"time": 3.5}
+    assert rounds.read_figures(named, "max 3.5\n") == {"time": 3.5}
 
 
 def test_a_pattern_may_be_of_a_whole_line() -> None:
-    assert printed.read(program("^([0-9]+)$"), "of 12 runs\n7\nms\n") == {"time": 7.0}
+    assert rounds.read_figures(program("^([0-9]+)$"), "of 12 runs\n7\nms\n") == {"time": 7.0}
 
 
 @pytest.mark.parametrize(
@@ -50,23 +50,23 @@ def test_a_pattern_may_be_of_a_whole_line() -> None:
 )
 def test_what_can_t_be_read_is_a_sentence(output: str, words: str) -> None:
     with pytest.raises(MissingFigure) as raised:
-        printed.read(program(), output)
+        rounds.read_figures(program(), output)
     assert str(raised.value) == f"The program printed {words}"
 
 
 @given(st.text())
 def test_any_output_is_read_or_is_a_sentence(output: str) -> None:
     with contextlib.suppress(MissingFigure):
-        assert printed.read(program(r"([0-9.eE+-]+)"), output)["time"] > 0.0
+        assert rounds.read_figures(program(r"([0-9.eE+-]+)"), output)["time"] > 0.0
 
 
 @given(st.floats(min_value=1e-290, max_value=1e290))
 def test_a_number_is_read_as_it_was_printed(value: float) -> None:
-    assert printed.read(program(), f"time: {value!r} ms\n") == {"time": value}
+    assert rounds.read_figures(program(), f"time: {value!r} ms\n") == {"time": value}
 
 
 def test_the_output_says_whether_the_result_is_right() -> None:
     result = program(correct="^PASSED$")
-    assert printed.is_correct(result, "time: 1 ms\nPASSED\n")
-    assert not printed.is_correct(result, "NOT PASSED\n")
-    assert printed.is_correct(program(), "")
+    assert rounds.is_correct(result, "time: 1 ms\nPASSED\n")
+    assert not rounds.is_correct(result, "NOT PASSED\n")
+    assert rounds.is_correct(program(), "")

@@ -6,7 +6,9 @@ in the ratio of any two arms. A round stands for a worker process of a kernel's 
 
 from __future__ import annotations
 
+import math
 import random
+import re
 import signal
 import time
 from collections.abc import Mapping
@@ -15,10 +17,9 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.evidence.measure import underway
-from kernelexp.evidence.measure.programs import printed
 from kernelexp.evidence.measure.underway import OnLook, Underway, is_budget_spent, is_hopeless
 from kernelexp.model.errors import ConfigurationError, EnvironmentFault
-from kernelexp.model.experiment import TIME_UNITS, Program
+from kernelexp.model.experiment import TIME_UNITS, PrintedFigure, Program
 from kernelexp.model.measurement import (
     AlsoPrinted,
     Block,
@@ -33,10 +34,68 @@ from kernelexp.model.measurement import (
     TimedArm,
     Worker,
 )
+from kernelexp.model.text import quote
 from kernelexp.system import device as devices
 from kernelexp.system.live import OnProgress
 from kernelexp.system.process import isolated, processes
 from kernelexp.system.process.processes import Completed
+
+SMALLEST = 1e-300
+"""What is smaller has no reciprocal."""
+
+
+class MissingFigure(Exception):
+    """The output does not have a figure that it should have; the sentence says which."""
+
+
+def read_figures(program: Program, output: str) -> dict[str, float]:
+    """The figures by name; the one that programs are judged by is greater than zero.
+
+    Raises Unreadable.
+    """
+    values = {name: _read(name, figure, output) for name, figure in program.figures.items()}
+    judged = program.judged
+    if not SMALLEST < values[judged] < 1.0 / SMALLEST:
+        value = f"{values[judged]:g}"
+        raise MissingFigure(f"The program printed {value} as {judged}, which is to be above zero.")
+    return values
+
+
+def is_correct(program: Program, output: str) -> bool:
+    """Whether the output says that the result is right, where the program is to say so."""
+    return not program.correct or re.search(program.correct, output, re.M) is not None
+
+
+def last_line(text: str) -> str:
+    """The last line with anything on it, as a sentence quotes it; "nothing" where there is none."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return quote(lines[-1]) if lines else "nothing"
+
+
+def _read(name: str, figure: PrintedFigure, output: str) -> float:
+    matches = list(re.finditer(figure.pattern, output, re.M))
+    pattern = quote(figure.pattern)
+    if not matches:
+        last = last_line(output)
+        raise MissingFigure(
+            f"The program printed no {name}: {pattern} matches nothing; last: {last}."
+        )
+    if len(matches) > 1:
+        raise MissingFigure(
+            f"The program printed {name} {len(matches)} times in a run: {pattern} is to match once."
+        )
+    match = matches[0]
+    text = match[name] if name in match.re.groupindex else match[1]
+    try:
+        value = float(text or "")
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise MissingFigure(
+            f"The program printed {quote(text or '')} as {name}: it is not a number."
+        )
+    return value
+
 
 PRINTED_MAX = 16 << 20
 """Bytes that a program may print in a run."""
@@ -89,8 +148,8 @@ def measure(
     ConfigurationError where the baseline's output does not have the figures that it is judged by,
     EnvironmentFault where the machine fails, or where another run of kernelexp uses the device.
     """
-    arms, printed = [arm.arm for arm in job.arms], _described(job.program)
-    begun = underway.begin(target, options, arms, journal, printed=printed)
+    arms, described = [arm.arm for arm in job.arms], _described(job.program)
+    begun = underway.begin(target, options, arms, journal, printed=described)
     with devices.hold(target.uuid, name=target.name):
         return _Rounds(job, begun, look, on_progress, journal).run()
 
@@ -262,13 +321,13 @@ def _run(
         raise _Failed("CRASHED", words) from None
     if done.returncode:
         raise _ending(job, program_arm, done)
-    if not printed.is_correct(job.program, done.stdout):
-        correct, line = job.program.correct, printed.last_line(done.stdout)
+    if not is_correct(job.program, done.stdout):
+        correct, line = job.program.correct, last_line(done.stdout)
         words = f"The program printed nothing that matches {correct!r}; last: {line}."
         raise _Failed("INCORRECT", words)
     try:
-        return printed.read(job.program, done.stdout)
-    except printed.MissingFigure as unreadable:
+        return read_figures(job.program, done.stdout)
+    except MissingFigure as unreadable:
         if program_arm.arm.role in ("baseline", "placebo"):
             raise ConfigurationError(
                 f"experiments.yaml: kernels.{job.kernel}.program does not fit what the "
@@ -281,7 +340,7 @@ def _ending(
     job: ProgramJob, program_arm: ProgramArm, done: Completed
 ) -> _Failed | EnvironmentFault:
     """Classifies a run that ended with a code or by a signal."""
-    line = printed.last_line(done.stderr or done.stdout)
+    line = last_line(done.stderr or done.stdout)
     if done.returncode > 0:
         words = f"The program ended with code {done.returncode}; its last words: {line}."
         return _Failed("CRASHED", words)
