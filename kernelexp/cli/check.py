@@ -64,7 +64,7 @@ def check(
     loaded = common.load(project)
     for name in kernels or []:
         loaded.kernel(name)  # a sentence where there is none
-    if not update:
+    if not update or (loaded.root / gates.FILE).is_file():
         gates.read_baseline(loaded.root)  # the same, before a compiler is looked for
     if junit:
         common.require_folder(junit)
@@ -97,15 +97,10 @@ def _show(checked: Checked, junit: Path | None, markdown: bool, json: bool) -> N
     """Writes findings to a file for JUnit, to GitHub Actions if run there, and to stdout."""
     from kernelexp.report.document import markdown as rendering
     from kernelexp.report.runs import gates as report
-    from kernelexp.system import disk
 
     findings = checked.findings
     if junit:
-        xml = report.to_junit(findings).encode()
-        if junit.exists() and not junit.is_file():  # a pipe, /dev/stdout
-            junit.write_bytes(xml)
-        else:
-            disk.write(junit.resolve(), xml, durable=False)
+        common.write_report(junit, report.to_junit(findings).encode())
     if in_github_actions():
         for annotation in report.to_annotations(findings):
             typer.echo(annotation, err=json or markdown)

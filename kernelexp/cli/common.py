@@ -275,6 +275,13 @@ def refresh_log(project: Project) -> None:
         print_message(f"warning: {explain(error)}.")
 
 
+def write_report(path: Path, data: bytes) -> None:
+    """Writes a file that an option names. What /dev/stdout is may have no path: not resolved."""
+    from kernelexp.system import disk
+
+    disk.write(path if disk.is_stream(path) else path.resolve(), data, durable=False)
+
+
 def require_folder(path: Path) -> None:
     """UsageError where a file that an option names can't be written, before any work is done."""
     if path.is_dir():

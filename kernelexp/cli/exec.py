@@ -158,17 +158,16 @@ def _show(
     import msgspec
 
     from kernelexp.report import programs as report
-    from kernelexp.system import disk
 
-    if junit:
-        disk.write(junit.resolve(), report.to_junit(executed).encode(), durable=False)
-    if sarif:
-        content = msgspec.json.format(msgspec.json.encode(report.to_sarif(executed)), indent=2)
-        disk.write(sarif.resolve(), content, durable=False)
     if json:
         print_json("exec", executed)
     else:
         print_document(report.render(executed, verbose), stderr=True)
+    if junit:
+        common.write_report(junit, report.to_junit(executed).encode())
+    if sarif:
+        content = msgspec.json.format(msgspec.json.encode(report.to_sarif(executed)), indent=2)
+        common.write_report(sarif, content)
 
 
 def _check_sources(sources: list[Path]) -> None:

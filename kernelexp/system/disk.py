@@ -43,11 +43,19 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> Path:
     """Writes a file under a temporary name and renames it; makes its folder.
 
     A kill or a full disk leaves the file as it was, or not there. With `durable`, both content and
-    name outlive a power cut.
+    name outlive a power cut. A device or a pipe is written to: a rename would replace it.
     """
+    if is_stream(path):
+        path.write_bytes(data)
+        return path
     path.parent.mkdir(parents=True, exist_ok=True)
     _sweep(path.parent)
     return _write(path, data, durable)
+
+
+def is_stream(path: Path) -> bool:
+    """Whether it is a device, a pipe or a socket."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _write(path: Path, data: bytes, durable: bool) -> Path:

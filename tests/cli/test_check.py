@@ -136,6 +136,19 @@ def test_markdown_is_a_table_and_goes_to_the_step_s_summary(
     assert (gated / "summary.md").read_text() == "before\n" + result.stdout
 
 
+@pytest.mark.parametrize("words", [("check",), ("check", "--update")])
+def test_a_baseline_with_a_conflict_is_left_and_the_sentence_leads_on(
+    cold: Path, kx: Kx, words: tuple[str, ...]
+) -> None:
+    path = cold / "build-baseline.json"
+    path.write_text("<<<<<<< ours\n{}\n")
+    result = kx(*words, cwd=cold)
+    assert result.exit_code == errors.USAGE
+    sentence = "Remove it, then write it again with `kernelexp check --update`.\n"
+    assert result.stderr.endswith(sentence)
+    assert path.read_text().startswith("<<<<<<< ours")
+
+
 def test_without_a_baseline_the_sentence_says_how_to_write_one(cold: Path, kx: Kx) -> None:
     result = kx("check", cwd=cold)
     assert result.exit_code == errors.USAGE

@@ -102,6 +102,20 @@ def test_a_selection_of_no_launch_is_no_success(
     assert sentence in " ".join(done.stderr.split())
 
 
+def test_findings_are_printed_where_their_file_cannot_be_written(source: Path) -> None:
+    done = kernelexp(str(source), "--sarif", "/proc/kx.sarif", "--", "40")
+    assert done.returncode == errors.ENVIRONMENT
+    assert "finding: out-of-bounds in fill" in done.stderr
+    assert "error: /proc/kx.sarif can't be" in done.stderr
+
+
+def test_a_report_goes_where_standard_output_goes(source: Path) -> None:
+    done = kernelexp(str(source), "--sarif", "/dev/stdout", "--", "32")
+    assert done.returncode == errors.OK, done.stderr
+    printed, _, sarif = done.stdout.partition("\n")
+    assert (printed, json.loads(sarif)["version"]) == ("31", "2.1.0")
+
+
 def test_a_build_of_its_own_is_linked_with_the_emulators_runtime(
     source: Path, tmp_path: Path
 ) -> None:

@@ -34,6 +34,16 @@ def test_several_files_are_undone_where_the_block_raises(tmp_path: Path) -> None
     }
 
 
+def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    disk.write(tmp_path / "pipe", b"words")
+    assert os.read(reader, 99) == b"words"
+    assert (tmp_path / "pipe").is_fifo()
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+    os.close(reader)
+
+
 def test_several_files_stay_where_it_does_not(tmp_path: Path) -> None:
     (tmp_path / "old").write_text("old")
     with disk.FilesTogether() as files:

@@ -21,6 +21,7 @@ from kernelexp.system.disk import decode
 
 FILE = "build-baseline.json"
 UPDATE = "kernelexp check --update"
+_AGAIN = f"Remove it, then write it again with `{UPDATE}`."
 
 Outcome: TypeAlias = Literal[
     "same",
@@ -90,15 +91,13 @@ def read_baseline(root: Path, kernels: Collection[str] = ()) -> Baseline:
             f"there is no {FILE}: write it with `{UPDATE}` and commit it."
         ) from None
     except (msgspec.DecodeError, ValueError, RecursionError, OSError) as error:
-        raise ConfigurationError(f"{FILE}: {error}. Regenerate it with `{UPDATE}`.") from None
+        raise ConfigurationError(f"{FILE}: {error}. {_AGAIN}") from None
     for label, gate in baseline.variants.items():
         if not isinstance(gate, str) and any(
             not isinstance(gate.get(name), int) for name in metrics.BUILD_SUMMARY
         ):
             names = ", ".join(metrics.BUILD_SUMMARY)
-            raise ConfigurationError(
-                f"{FILE}: {label} should have {names}. Regenerate it with `{UPDATE}`."
-            )
+            raise ConfigurationError(f"{FILE}: {label} should have {names}. {_AGAIN}")
     wanted = {
         label: gate
         for label, gate in baseline.variants.items()
