@@ -41,7 +41,7 @@ def test_the_command_line_itself_loads_nothing_heavy() -> None:
     "module",
     [
         "logs.records",
-        "report.log.log",
+        "report.log.logbook",
         "services.kernel_logs",
         "report.runs.sweep",  # of a log with sweeps
         "report.document.markdown",
