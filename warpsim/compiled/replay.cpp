@@ -536,7 +536,7 @@ class Replay {
       }
       case Kind::kSync:
       case Kind::kTest:
-        synchronise(warp, number, ins, subcore);
+        synchronise(warp, number, ins);
         return;
       case Kind::kArrive: {
         const double start = queue(subcore);
@@ -745,7 +745,7 @@ class Replay {
     return -1;
   }
 
-  void synchronise(Warp& warp, int number, const Instruction& ins, const Subcore& subcore) {
+  void synchronise(Warp& warp, int number, const Instruction& ins) {
     const bool holds = ins.kind == Kind::kSync || ins.wbar >= kBoards;
     // Waits first: what is signalled may be what is waited for.
     const size_t first = warp.figure;
@@ -762,11 +762,9 @@ class Replay {
         ++(holds ? warp.tokens : warp.boards[ins.wbar].pending);
       }
     }
-    // A barrier comes behind what its warp has in the queue.
-    const double passed = subcore.passed(now_, p_.staged_depth);
     for (int64_t at = 0; at < signals; ++at) {
       const int64_t token = warp.stream->figures[first + 1 + at];
-      signal(token, passed + p_.barrier_latency + p_.barrier_per_warp * tokens_[token].expected,
+      signal(token, now_ + p_.barrier_latency + p_.barrier_per_warp * tokens_[token].expected,
              event_);
     }
   }

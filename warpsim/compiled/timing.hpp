@@ -67,7 +67,7 @@ struct Instruction {
 
 // timing/chips.py has the same names in the same order.
 struct Parameters {
-  double queue_depth, global_depth, staged_depth, queue_interval, return_interval;
+  double queue_depth, global_depth, queue_interval, return_interval;
   double shared_latency, constant_interval, constant_latency;
   double l1_latency, l1_lines;
   double store_extra, copy_port, request_interval, early_read;  // 0 where a chip has none

@@ -87,16 +87,6 @@ struct Subcore {
   std::vector<double> queued;   // when the wgmmas in the tensor cores' queue start
   double multiplying = 0;       // until when wgmmas are under way
 
-  // When no more than `depth` of those in the queue are left, which wait before the data stage.
-  double passed(double now, double depth) const {
-    std::vector<double> left;
-    for (double leaves : waiting)
-      if (leaves > now) left.push_back(leaves);
-    if (left.size() <= depth) return now;
-    std::sort(left.begin(), left.end());
-    return left[left.size() - 1 - size_t(depth)];
-  }
-
   static bool is_full(std::vector<double>& queue, double now, double depth) {
     queue.erase(
         std::remove_if(queue.begin(), queue.end(), [now](double leaves) { return leaves <= now; }),

@@ -17,7 +17,7 @@ from warpsim.timing.recording import Recording
 
 # compiled/timing.hpp has the same names in the same order.
 PARAMETERS = (
-    "queue_depth global_depth staged_depth queue_interval return_interval shared_latency "
+    "queue_depth global_depth queue_interval return_interval shared_latency "
     "constant_interval constant_latency l1_latency l1_lines store_extra copy_port "
     "request_interval early_read l2_atomic_rate whole_turn part_turn float_turn sms "
     "l2_latency l2_rate l2_read_interval l2_write_rate l2_write_interval write_buffer "

@@ -54,21 +54,6 @@ def test_what_all_lanes_load_takes_as_long_as_its_registers_do():
     assert taken / 16 == pytest.approx(2.08, rel=0.1)
 
 
-def test_a_barrier_keeps_its_place_in_the_queue():
-    """Of eight loads of 32 wavefronts by each of four warps, five per sub-core may be behind."""
-    names = [f"%x{k}" for k in range(8)]
-    loads = "".join(f"ld.volatile.shared.u32 {x}, [%r2 + {4 * k}];" for k, x in enumerate(names))
-    start = START + "shl.b32 %r2, %t, 7; and.b32 %r2, %r2, 4095; mov.u32 %r3, room;"
-    start += ".reg .b32 %x<8>; add.u32 %r2, %r2, %r3; shr.u32 %r4, %t, 10; add.u32 %r4, %r4, 99;"
-    start += "".join(f"mov.b32 {x}, 0;" for x in names)
-    turn = "mad.lo.u32 %r0, %r0, %r1, %r1; sub.u32 %r4, %r4, 1; setp.ne.u32 %p0, %r4, 0;"
-    end = f"bar.sync 0; TURN: {turn} @%p0 bra TURN;"
-    end += "".join(f"add.u32 %r0, %r0, {x};" for x in names) + STORE
-    how = {"threads": 128, "shared": SHARED}
-    without, behind = modelled_each([start + some + end for some in ("", loads)], **how)
-    assert behind.cycles - without.cycles == pytest.approx(3 * 4 * 32, rel=0.05)
-
-
 def test_a_pointer_chase_takes_the_latency_of_a_hit_in_l1():
     chain = np.zeros(1024, np.uint32)
     body = "mad.wide.u32 %d1, %r0, 4, %chain; ld.global.u32 %r0, [%d1];"
