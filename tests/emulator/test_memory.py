@@ -146,12 +146,30 @@ def test_variables_of_the_module_lie_behind_the_kernel_s_own_in_shared_memory(us
     assert found(run(ptx(body, shared=tile, extra=PARTIAL), {}, threads=1)) == set()
 
 
-def test_what_only_another_kernel_names_takes_no_shared_memory_of_this_one() -> None:
-    size = "mov.u32 %r1, %total_smem_size; st.global.u32 [%out], %r1;"
+BIG = ".extern .shared .align 1024 .b8 big[]; .extern .shared .align 16 .b8 small[];"
+SIZE = "mov.u32 %r1, %total_smem_size; st.global.u32 [%out], %r1;"
+
+
+@pytest.mark.parametrize(("extra", "taken"), [(PARTIAL, 60), (BIG, 1024)])
+def test_another_kernel_s_variables_take_no_shared_memory_but_align_this_one_s(
+    extra: str, taken: int
+) -> None:
     out = np.zeros(1, np.uint32)
-    tile = ".shared .align 4 .b8 tile[64];"
-    run(ptx(size + "st.shared.u32 [tile], %t;", ["out"], shared=tile, extra=PARTIAL), {"out": out})
-    assert out == [64]
+    tile = ".shared .align 4 .b8 tile[60];"
+    body = SIZE + "st.shared.u32 [tile], %t;"
+    run(ptx(body, ["out"], shared=tile, extra=extra), {"out": out}, threads=1)
+    assert out == [taken]
+
+
+def test_a_dynamic_array_is_aligned_as_the_strictest_of_its_module_and_named_by_its_own() -> None:
+    body = "mov.u32 %r1, small; st.global.u32 [%out], %r1; st.shared.u32 [%r1+64], %t;"
+    tile = "st.shared.u32 [tile], %t;"
+    shared = ".shared .align 4 .b8 tile[60];"
+    out = np.zeros(1, np.uint32)
+    text = ptx(body + tile, ["out"], shared=shared, extra=BIG)
+    result = run(text, {"out": out}, threads=1, dynamic=64)
+    assert out[0] % 1024 == 0
+    assert "past the end of small (64 bytes)" in result.findings[0].sentence
 
 
 @pytest.mark.parametrize(

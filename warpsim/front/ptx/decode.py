@@ -107,11 +107,16 @@ def _image(module: PtxModule, decoder: PtxDecoder, *, polls: bool) -> Image:
 
 def _variables(module: PtxModule, function: Function) -> tuple[Variable, ...]:
     """Those that a kernel sees. In shared memory they lie as ptxas places them: the kernel's own,
-    then those of the module that it names; what only other kernels name is not there."""
+    then those of the module that it names; what only other kernels name is not there, but for the
+    alignment of dynamic arrays."""
     named = frozenset(_named(item for ins in function.instructions for item in ins.operands))
     shared = [v for v in module.variables if v.space == "shared"]
     others = [v for v in module.variables if v.space != "shared"]
-    after = [v for v in shared if v.name in named]
+    static = [v for v in shared if v.size and v.name in named]
+    dynamic = [v for v in shared if not v.size]
+    align = max((v.align for v in dynamic), default=1)
+    seen = [v for v in dynamic if v.name in named] or dynamic[:1]
+    after = (*static, *(msgspec.structs.replace(v, align=align) for v in seen))
     return (*others, *function.variables, *after, *_stack(function))
 
 

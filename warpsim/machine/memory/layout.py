@@ -123,7 +123,7 @@ class SharedLayout:
         padded = _up(end, max([16, *(v.align for v in dynamic)]))
         for variable in dynamic:
             self.symbols[variable.name] = padded
-        self.static_bytes = padded - SHARED_RESERVED
+        self.static_bytes = (padded if dynamic else end) - SHARED_RESERVED
         self.packed = padded + dynamic_bytes if dynamic or dynamic_bytes else end
         """Where it ends on the card."""
         guards = SHARED_GUARD * len(static)
