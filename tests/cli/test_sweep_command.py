@@ -21,7 +21,7 @@ from kernelexp.evidence import build
 from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.experiment import Experiment
-from kernelexp.report.runs import swept as report
+from kernelexp.report import export
 
 GRID = ("scale", "width=*", "order=*")
 WIDTH_MATTERS = "{1: 1.0, 2: 0.97, 4: 60.0}[width]"
@@ -252,7 +252,7 @@ def test_a_row_is_an_experiment_to_paste(scale: Path, kx: Kx, gpu: FakeGpu) -> N
 
 
 def test_csv_has_a_row_per_arm_in_the_order_of_the_ranking(swept: Path) -> None:
-    rows = list(csv.DictReader(io.StringIO(report.to_csv(sweep_of(swept)))))
+    rows = list(csv.DictReader(io.StringIO(export.sweep(sweep_of(swept)))))
     assert len(rows) == 6
     assert rows[0]["width"] == "2"
     assert rows[0]["verdict"] == "IMPROVED"
