@@ -159,7 +159,6 @@ def _judge(
 def _write_page(page: str, loaded: Project, costs: Sequence[Lines]) -> None:
     from kernelexp.report.site import listing
     from kernelexp.services import modelling
-    from kernelexp.system import disk
 
     built = [cost for cost in costs if cost.pieces]
     if not built:
@@ -171,7 +170,7 @@ def _write_page(page: str, loaded: Project, costs: Sequence[Lines]) -> None:
     ]
     title = " and ".join(cost.lines.label for cost in listings)
     try:
-        disk.write(Path(page), listing.page(listings, title))
+        common.write_report(Path(page), listing.page(listings, title))
     except OSError as error:
         raise UsageError(f"--page {page} can't be written: {error.strerror}.") from None
     print_message(f"wrote {page}")

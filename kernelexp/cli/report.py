@@ -78,10 +78,9 @@ def report(
 def _write_single(loaded: Project, path: Path, force: bool) -> None:
     """Replaces a report's own file only."""
     from kernelexp.report.site import single, site
-    from kernelexp.system import disk
 
     common.require_folder(path)
-    if path.exists() and not force and single.MARK not in path.read_bytes():
+    if path.is_file() and not force and single.MARK not in path.read_bytes():
         raise UsageError(
             f"{path} was not written by kernelexp: name another file with --out, or overwrite it "
             "with --force."
@@ -89,5 +88,5 @@ def _write_single(loaded: Project, path: Path, force: bool) -> None:
     project_site = site.ProjectSite(loaded, listings=False)
     common.warn(loaded.root, project_site.unreadable)
     content = single.render(project_site)
-    disk.write(path, content, durable=False)
+    common.write_report(path, content)
     typer.echo(f"wrote {path}, {len(content) / 1e6:.1f} MB")

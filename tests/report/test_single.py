@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -58,6 +60,16 @@ def test_a_file_of_another_is_not_replaced(tmp_path: Path, part: Path, kx: Kx) -
     assert refused.exit_code == errors.USAGE
     assert "was not written by kernelexp" in refused.stderr
     assert path.read_text() == "mine"
+
+
+def test_a_pipe_gets_the_page_and_stays_a_pipe(tmp_path: Path, part: Path, kx: Kx) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with (tmp_path / "read").open("wb") as file, subprocess.Popen(["cat", path], stdout=file):
+        result = kx("report", "--single", "--out", str(path), cwd=part)
+    assert result.exit_code == errors.OK, result.stderr
+    assert b'id="experiments-T1"' in (tmp_path / "read").read_bytes()
+    assert path.is_fifo()
 
 
 def test_a_report_s_own_file_is_replaced(tmp_path: Path, part: Path, kx: Kx) -> None:
