@@ -35,7 +35,7 @@ import warpsim as emulator
 from kernelexp.evidence import native
 from kernelexp.evidence.code import built
 from kernelexp.evidence.code.built import Footprint
-from kernelexp.facts import arch
+from kernelexp.facts.chips import find_arch
 from kernelexp.system import toolchain
 from warpsim.launch import Argument, Launch, Pointer, Scalar, TensorMap
 from warpsim.machine.core.arrays import Array
@@ -173,7 +173,7 @@ def executed(
         threads=math.prod(launch.block), dynamic_smem_bytes=launch.dynamic_smem_bytes, cluster=1
     )
     used = built.read(cubin, listing, "", launch.entry, footprint)
-    resident = built.occupancy(arch.find(ARCH), used).ctas_per_sm
+    resident = built.occupancy(find_arch(ARCH), used).ctas_per_sm
     placement = model.place(launch, resident, chips.find(name))
     code = cubin.read_bytes()
     recording = record(code, listing, launch, arrays, placement.followed, limit=LIMIT)

@@ -44,7 +44,7 @@ def test_the_command_line_itself_loads_nothing_heavy() -> None:
         "report.log.logbook",
         "services.kernel_logs",
         "report.runs.sweep",  # of a log with sweeps
-        "report.document.markdown",
+        "report.document.document",
         "project",
         "services.run.runner",  # where all evidence is kept
     ],

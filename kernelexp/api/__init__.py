@@ -17,6 +17,7 @@ from kernelexp import project
 from kernelexp.dossier import emulations, standing
 from kernelexp.dossier.emulations import Emulation
 from kernelexp.dossier.session import Session
+from kernelexp.dossier.tree import Tree
 from kernelexp.evidence import build, executor
 from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.measure.measured import Measuring
@@ -93,7 +94,7 @@ def assess(
 
 def list_project(project: Project) -> Listed:
     """Kernels with their axes, and experiments with where they stand."""
-    tree = standing.Tree(project.root)
+    tree = Tree(project.root)
     standings = {name: standing.of_experiment(project, name, tree) for name in project.experiments}
     decided, _ = tree.decided
     return listing.contents(project, standings, decided)
@@ -101,7 +102,7 @@ def list_project(project: Project) -> Listed:
 
 def show(project: Project, experiment: str) -> Shown:
     """An experiment with its records and profiles."""
-    tree = standing.Tree(project.root)
+    tree = Tree(project.root)
     standings = standing.of_experiment(project, experiment, tree)
     result, _ = records.read(project.root, experiment)
     standing_profiles = standing.of_profiles(project, experiment, tree)

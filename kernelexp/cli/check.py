@@ -95,7 +95,7 @@ def check(
 
 def _show(checked: Checked, junit: Path | None, markdown: bool, json: bool) -> None:
     """Writes findings to a file for JUnit, to GitHub Actions if run there, and to stdout."""
-    from kernelexp.report.document import markdown as rendering
+    from kernelexp.report.document.document import as_markdown
     from kernelexp.report.runs import gates as report
 
     findings = checked.findings
@@ -105,7 +105,7 @@ def _show(checked: Checked, junit: Path | None, markdown: bool, json: bool) -> N
         for annotation in report.to_annotations(findings):
             typer.echo(annotation, err=json or markdown)
     if markdown:
-        text = rendering.render(report.table_of(checked))
+        text = as_markdown(report.table_of(checked))
         print_text(text)
         _append_summary(text)
     else:

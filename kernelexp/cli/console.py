@@ -62,9 +62,9 @@ def print_text(text: str) -> None:
 
 def print_document(document: Document, markdown: bool = False, *, stderr: bool = False) -> None:
     if markdown:
-        from kernelexp.report.document import markdown as rendering
+        from kernelexp.report.document.document import as_markdown
 
-        print_text(rendering.render(document))
+        print_text(as_markdown(document))
         return
     from kernelexp.report.document import terminal
 

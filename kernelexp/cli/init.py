@@ -45,7 +45,7 @@ def init(
 
 def _arch_here() -> str:
     """Returns the architecture of this machine's first GPU, if supported, else the default."""
-    from kernelexp.facts.arch import ARCHITECTURES
+    from kernelexp.facts.chips import ARCHITECTURES
     from kernelexp.model.errors import EnvironmentFault
     from kernelexp.system import device
 

@@ -48,7 +48,7 @@ def log(
     A table on a terminal, markdown in a pipe.
     """
     from kernelexp.report import export
-    from kernelexp.report.document import markdown
+    from kernelexp.report.document.document import as_markdown
     from kernelexp.report.log import logbook
     from kernelexp.services import kernel_logs
 
@@ -81,7 +81,7 @@ def log(
     elif sys.stdout.isatty():
         print_document(logbook.tables(logs))
     else:
-        print_text(markdown.render(logbook.tables(logs)))
+        print_text(as_markdown(logbook.tables(logs)))
 
 
 def _recompile(start: Path, nvcc: str | None, limit: list[str] | None, json: bool) -> NoReturn:

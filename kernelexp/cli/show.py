@@ -221,6 +221,7 @@ def _judge(name: str, margin: float | None, json: bool, project: Path) -> None:
 
 def _experiment_or_run(name: str, every: bool, verbose: bool, json: bool, project: Path) -> None:
     from kernelexp.dossier import standing
+    from kernelexp.dossier.tree import Tree
     from kernelexp.logs import profiles, records
     from kernelexp.report.log import listing
     from kernelexp.report.variants import profiles as profiled_report
@@ -237,7 +238,7 @@ def _experiment_or_run(name: str, every: bool, verbose: bool, json: bool, projec
     if name not in loaded.experiments and _names_a_run(name):
         _run(loaded.root, records.find(loaded.root, name), verbose, json)
         return
-    tree = standing.Tree(loaded.root)
+    tree = Tree(loaded.root)
     standings = standing.of_experiment(loaded, name, tree)
     profiled = standing.of_profiles(loaded, name, tree)
     latest = None if every or json else listing.RECORDS_SHOWN

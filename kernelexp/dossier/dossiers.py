@@ -12,10 +12,10 @@ import msgspec
 from kernelexp.dossier import prepare, speaking, standing
 from kernelexp.dossier.session import Session
 from kernelexp.dossier.speaking import Recorded
-from kernelexp.dossier.standing import Tree
+from kernelexp.dossier.tree import Tree
 from kernelexp.evidence.emulate import emulated
 from kernelexp.facts import chips
-from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.facts.chips import ARCHITECTURES
 from kernelexp.judge.limits.case import Case
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm, PublishedResult, sound

@@ -11,6 +11,7 @@ from kernelexp.dossier.dossiers import Dossier
 from kernelexp.dossier.session import Session
 from kernelexp.dossier.speaking import Recorded
 from kernelexp.dossier.standing import Standing
+from kernelexp.dossier.tree import Tree
 from kernelexp.evidence.measure.measured import SIZE
 from kernelexp.judge import executed, verdict
 from kernelexp.judge.limits.case import Case
@@ -44,7 +45,7 @@ def experiment(
     project: Project, name: str, number: int, session: Session
 ) -> tuple[Dossier, Dossier, Standing]:
     """Baseline and candidate `number`, counted from 1, with the record that speaks for them."""
-    standings = standing.of_experiment(project, name, standing.Tree(project.root))
+    standings = standing.of_experiment(project, name, Tree(project.root))
     baseline, candidates = project.variants(standings.experiment)
     variants = [baseline, candidates[number - 1]]
     prepare.refuse_programs(variants, _WHAT)

@@ -16,7 +16,7 @@ from kernelexp.evidence.emulate import emulated as emulated_evidence
 from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.executor import Local
 from kernelexp.evidence.measure.measured import SIZE
-from kernelexp.facts import arch
+from kernelexp.facts.chips import find_arch
 from kernelexp.judge import verdict
 from kernelexp.model import arm
 from kernelexp.model.arm import (
@@ -142,7 +142,7 @@ def _build(
 
 def _refused(variant: Variant, rules: Facts) -> Verdict | None:
     """IMPOSSIBLE where what is known before the build forbids the variant."""
-    return verdict.impossible(arch.find(variant.arch), rules.reasons, rules.budget)
+    return verdict.impossible(find_arch(variant.arch), rules.reasons, rules.budget)
 
 
 def _ask(
@@ -243,7 +243,7 @@ def _with_evidence(
     except ConfigurationError as error:
         raise (launches if isinstance(launches, KernelexpError) else error) from None
     refused = (
-        verdict.does_not_fit(arch.find(built.arch), evidence)
+        verdict.does_not_fit(find_arch(built.arch), evidence)
         or _contradiction(built, rules, evidence)
         or verdict.contradicts_launches(built, known, evidence)
     )

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import msgspec
 
 from kernelexp.dossier import standing
-from kernelexp.dossier.standing import Tree
+from kernelexp.dossier.tree import Tree, arm_changes
 from kernelexp.judge.verdict import SILENT
 from kernelexp.logs import records
 from kernelexp.model.arm import Arm
@@ -140,7 +140,7 @@ def _arm(record: Record, variant: Variant) -> Arm | None:
 
 
 def _recorded(variant: Variant, record: Record, arm: Arm, tree: Tree) -> Recorded:
-    changed = tuple(standing.arm_changes(variant, arm, record.host_files, tree, record.compiler))
+    changed = tuple(arm_changes(variant, arm, record.host_files, tree, record.compiler))
     return Recorded(record=record, arm=arm, changed=changed)
 
 

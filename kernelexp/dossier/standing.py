@@ -6,20 +6,16 @@ experiments.yaml or in the files that were compiled, is said with it.
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import hashlib
-import os
-import stat
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp.dossier.samecode import MachineCode
-from kernelexp.dossier.shadowing import Shadows
-from kernelexp.evidence import build
+from kernelexp.dossier.tree import Tree, arm_changes
 from kernelexp.judge import consistency, oversizes
+from kernelexp.judge.expectations import Judged, judge
 from kernelexp.judge.verdict import SILENT, WRONG
 from kernelexp.logs import decisions, profiles, records
 from kernelexp.logs.decisions import Decision
@@ -31,12 +27,7 @@ from kernelexp.model.measurement import Effect
 from kernelexp.model.record import Candidate, Profile, Record, is_of, own_axes, unusual
 from kernelexp.model.spelling import Point, spell, spell_point
 from kernelexp.project import Project
-from kernelexp.project.problem import files
-from kernelexp.system import disk
-from kernelexp.system.toolchain import HEADERS
 
-_RIGHT = ".kernelexp/judged"
-"""Empty files, each named by the hash of a record whose samples give what it says."""
 # Of the records that neither timed anything nor were published, how many are looked through.
 _UNTIMED_MAX = 50
 
@@ -142,86 +133,6 @@ class StandingProfile(msgspec.Struct, frozen=True, kw_only=True):
     profile: Profile
     changed: tuple[str, ...] = ()
     """What has changed since; empty where it is of the variant as it is now."""
-
-
-class Tree:
-    """The project's files as they are now: each is hashed once, and decisions are read once."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._hashes: dict[str, str] = {}
-        self.environment: dict[str, str] = {}
-        """Digests of the environment variables that records name."""
-        self.shadows = Shadows(root)
-        self.code = MachineCode(root, lambda one, arm: not any(arm_changes(one, arm, {}, self)))
-
-    @functools.cached_property
-    def decided(self) -> tuple[list[Decision], list[Unreadable]]:
-        """People's decisions, oldest first, and the files that are none."""
-        return decisions.read_all(self._root)
-
-    def sha256(self, path: str) -> str:
-        """Returns the SHA-256 of a file by its path from the root; empty where there is none.
-
-        The path may come from somebody else's record: only regular files below the root, or in the
-        repository around it, are read, in pieces.
-        """
-        if path not in self._hashes:
-            is_own = disk.is_own(self._root, path.removesuffix("/"))
-            self._hashes[path] = self._hash(path) if is_own else ""
-        return self._hashes[path]
-
-    def header(self, name: str) -> str:
-        """Returns the SHA-256 of one of kernelexp's own headers; empty where there is none."""
-        path = os.path.normpath(HEADERS / name)
-        return self._hash(path) if Path(path).is_relative_to(HEADERS) else ""
-
-    def variable(self, name: str) -> str:
-        """The digest of an environment variable's value."""
-        if name not in self.environment:
-            self.environment[name] = files.value_digest(name)
-        return self.environment[name]
-
-    @property
-    def leaves_root(self) -> bool:
-        """Whether files were looked at that are not below the project's root."""
-        return any(path.startswith(("..", "/")) for path in self._hashes)
-
-    def doubts(self, record: Record, candidate: Candidate) -> tuple[str, ...]:
-        """Returns the reasons why a record can't be relied on."""
-        if record.edited:
-            return (f"the record, {consistency.EDITED}",)
-        return self.sample_doubts(record, candidate)
-
-    def sample_doubts(self, record: Record, candidate: Candidate) -> tuple[str, ...]:
-        """Returns what a record says that its samples do not support.
-
-        Judging one again takes 7 ms: records that were found right are remembered by their content.
-        """
-        if record.measurement is None:
-            return ()
-        content = msgspec.json.encode((consistency.VERSION, candidate.arm.axes, record))
-        mark = self._root / _RIGHT / hashlib.sha256(content).hexdigest()[:32]
-        if mark.exists():
-            return ()
-        result = tuple(consistency.doubts(record, candidate))
-        if not result:
-            with contextlib.suppress(OSError):
-                mark.parent.mkdir(parents=True, exist_ok=True)
-                mark.touch()
-        return result
-
-    def _hash(self, path: str) -> str:
-        if path.endswith("/"):  # what a problem.py listed
-            return files.names_digest(os.fspath(self._root / path))
-        try:
-            descriptor = os.open(self._root / path, os.O_RDONLY | os.O_NONBLOCK)
-            with open(descriptor, "rb") as file:
-                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    return ""
-                return hashlib.file_digest(file, "sha256").hexdigest()
-        except (OSError, ValueError):  # ValueError: a null byte
-            return ""
 
 
 def of_experiment(project: Project, name: str, tree: Tree) -> Standings:
@@ -467,33 +378,55 @@ def profile_changes(variant: Variant, profile: Profile, tree: Tree) -> Iterator[
         yield from arm_changes(variant, profile.arm, {}, tree, profile.compiler)
 
 
-def arm_changes(
-    variant: Variant, arm: Arm, files: Mapping[str, str], tree: Tree, compiler: str = ""
-) -> Iterator[str]:
-    """Yields what has changed since `arm` was made, other `files` that went into it included; with
-    `compiler`, its version, not what it was compiled from, where its machine code is the same."""
-    added = [axis for axis in variant.axes if axis not in arm.axes]
-    yield from (f"axis {axis} is new" for axis in added)
-    if compiler and tree.code.is_same(variant, arm, compiler):
-        arm = Arm(program=arm.program)
-    if arm.source and arm.source != variant.source:
-        yield f"source {variant.source} (was {arm.source})"
-    if arm.flags and arm.flags != build.compiler_flags(variant):
-        yield "the compiler's flags"
-    if arm.program and arm.program.spec != variant.program:
-        yield "how the program is run or read"
-    for path, digest in sorted({**files, **arm.files}.items()):
-        current = tree.sha256(path)
-        if current != digest and path.endswith("/"):
-            yield f"{path} (is a folder that holds other files)"
-        elif current != digest:
-            yield path if current and digest else f"{path} (is {'new' if current else 'gone'})"
-    for name, digest in (arm.headers or {}).items():
-        if tree.header(name) != digest:
-            yield f"{name}, which comes with kernelexp"
-    for path, name in sorted(tree.shadows.of({**files, **arm.files})):
-        yield f"{path} is read for {name}"
-
-
 def _spell(axes: Mapping[str, bool | int | str], axis: str) -> str:
     return spell(axes[axis]) if axis in axes else "nothing"
+
+
+Rewriting: TypeAlias = Literal["", "reworded", "edited"]
+"""What became of a hypothesis after it was measured: reworded has the same figures."""
+_FIGURE = re.compile(r"\d[\d,.]*")
+
+
+def judged_expectations(name: str, standings: Standings) -> dict[str, tuple[Judged, ...]]:
+    """Judges the current expectations of experiment `name` by the records of its candidates."""
+    nothing = Arm(arch=standings.experiment.arch)
+    judged = {}
+    for place, standing, expected in zip(
+        arm_names(len(standings.candidates))[1:],
+        standings.candidates,
+        standings.experiment.expectations,
+        strict=True,
+    ):
+        record, arm = standing.record, standing.arm or nothing
+        baseline, margin = (record.baseline, record.margin) if record else (nothing, 0.0)
+        if expected:
+            judged[place] = judge(expected, baseline, arm, margin, name)
+    return judged
+
+
+def written_later(standings: Standings) -> bool:
+    """Whether a record that speaks is of a run before these expectations were written."""
+    return any(
+        expected and standing.record and expected not in standing.record.expect
+        for standing, expected in zip(
+            standings.candidates, standings.experiment.expectations, strict=True
+        )
+    )
+
+
+def rewritten(standings: Standings) -> Rewriting:
+    """Returns how the hypothesis differs from that of the measured records in use."""
+    now = standings.experiment.hypothesis
+    measured = {
+        standing.record.hypothesis
+        for standing in standings.candidates
+        if standing.record and standing.record.measurement
+    }
+    other = [then for then in measured if then.split() != now.split()]
+    if any(_figures(then) != _figures(now) for then in other):
+        return "edited"
+    return "reworded" if other else ""
+
+
+def _figures(text: str) -> list[str]:
+    return sorted(figure.rstrip(".,") for figure in _FIGURE.findall(text))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from kernelexp.facts.arch import ARCHITECTURES, SCHEDULERS
+from kernelexp.facts.chips import ARCHITECTURES, SCHEDULERS
 from kernelexp.model.arm import Arm
 
 _SAMPLES = "smsp__pcsamp_warps_issue_stalled_"

@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from kernelexp.facts.arch import ARCHITECTURES
-from kernelexp.facts.chips import Chip
+from kernelexp.facts.chips import ARCHITECTURES, Chip
 from kernelexp.model.arm import EmulatedEvidence
 from kernelexp.model.record import LaunchCounts
 from kernelexp.model.text import si

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from kernelexp.facts import condition, metrics
-from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.facts.chips import ARCHITECTURES
 from kernelexp.facts.condition import Condition
 from kernelexp.facts.counters import EXECUTED, PTX
 from kernelexp.facts.expectation import UNCHANGED, Expectation, parse

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 
 import msgspec
 
-from kernelexp.facts.arch import Arch
+from kernelexp.facts.chips import Arch
 from kernelexp.judge.outputs import describe
 from kernelexp.judge.statistics.stats import dropped_pairs, ratios
 from kernelexp.model import errors

@@ -35,10 +35,10 @@ from kernelexp.model.experiment import (
 )
 from kernelexp.model.spelling import Point, spell, spell_point
 from kernelexp.model.text import quote, shorten, spelled
-from kernelexp.project import layout, meaning, shape
+from kernelexp.project import layout, shape
 from kernelexp.project.faults import Fault
 from kernelexp.project.kernels import check_point
-from kernelexp.project.meaning import ProjectEntry, section_of
+from kernelexp.project.shape import ProjectEntry, section_of
 from kernelexp.project.yamlfile import MAX_VALUES, Document
 
 MAX_FAULTS = 1000
@@ -167,9 +167,9 @@ def load(start: Path, *, sources: bool = True) -> Project:
             id=source.id, section=source.section, document=document, path=(), experiment=experiment
         )
         entries.append(entry)
-    entries, unfilled = meaning.fill_baselines(entries, kernels, path.parent)
+    entries, unfilled = shape.fill_baselines(entries, kernels, path.parent)
     faults += unfilled
-    faults += islice(meaning.check(main, kernels, entries, path.parent, sources), MAX_FAULTS)
+    faults += islice(shape.check_meaning(main, kernels, entries, path.parent, sources), MAX_FAULTS)
     if faults:
         raise _configuration_error(faults)
     return Project(

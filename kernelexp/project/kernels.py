@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from kernelexp.facts import condition, expectation, metrics
-from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.facts.chips import ARCHITECTURES
 from kernelexp.model.errors import join, suggest
 from kernelexp.model.experiment import (
     Axis,

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp import project
-from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.facts.chips import ARCHITECTURES
 from kernelexp.model.errors import EnvironmentFault, UsageError, suggest
 from kernelexp.project import layout, shape
 from kernelexp.system import disk

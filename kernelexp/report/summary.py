@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kernelexp.dossier.standing import Tree
+from kernelexp.dossier.tree import Tree
 from kernelexp.project import Project
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Span, paragraph, table, text_of

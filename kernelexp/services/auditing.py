@@ -16,8 +16,9 @@ from kernelexp.dossier.session import Session
 from kernelexp.dossier.speaking import Recorded
 from kernelexp.dossier.standing import Standings
 from kernelexp.dossier.subjects import Subject
+from kernelexp.dossier.tree import Tree
 from kernelexp.facts import counters
-from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.facts.chips import ARCHITECTURES
 from kernelexp.judge import ranking
 from kernelexp.judge.ranking import ComparedFigure, ComparedGroup
 from kernelexp.model.arm import MeasuredEvidence, PublishedResult, Resources
@@ -188,7 +189,7 @@ def _experiment_of(project: Project, wanted: Variant, other: Variant) -> tuple[s
 
 
 def _standings(project: Project, name: str) -> Standings:
-    return standing.of_experiment(project, name, standing.Tree(project.root))
+    return standing.of_experiment(project, name, Tree(project.root))
 
 
 def _speaking(

@@ -8,6 +8,7 @@ import msgspec
 
 from kernelexp.dossier import standing
 from kernelexp.dossier.standing import Standing, Standings
+from kernelexp.dossier.tree import Tree
 from kernelexp.logs import decisions
 from kernelexp.logs.decisions import Decision, Word
 from kernelexp.model.errors import UsageError
@@ -51,7 +52,7 @@ def accept(
     project: Project, name: str, candidate: int | None, decision_request: DecisionRequest
 ) -> Done:
     """Makes a candidate its kernel's current best."""
-    standings = standing.of_experiment(project, name, standing.Tree(project.root))
+    standings = standing.of_experiment(project, name, Tree(project.root))
     if candidate is None and len(standings.candidates) > 1:
         raise UsageError(
             f"{name} has {len(standings.candidates)} candidates: say with --candidate which one is "
@@ -66,7 +67,7 @@ def reject(
     project: Project, name: str, candidate: int | None, decision_request: DecisionRequest
 ) -> Done:
     """Rejects one candidate, or all of an experiment; one that was accepted is so no more."""
-    standings = standing.of_experiment(project, name, standing.Tree(project.root))
+    standings = standing.of_experiment(project, name, Tree(project.root))
     chosen = _chosen(name, standings, candidate)
     with disk.FilesTogether() as files:
         return _decide(files, project, name, "rejected", chosen, decision_request)
@@ -79,7 +80,7 @@ def replace(
     project.experiment(by)
     if by == name:
         raise UsageError(f"{name} can't be replaced by itself: name another experiment with --by.")
-    tree = standing.Tree(project.root)
+    tree = Tree(project.root)
     standings = standing.of_experiment(project, name, tree)
     successor = standing.of_experiment(project, by, tree)
     replaced = _chosen(name, standings, candidate)

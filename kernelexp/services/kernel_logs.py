@@ -12,7 +12,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from kernelexp.dossier import standing
-from kernelexp.dossier.standing import Standing, Standings, Tree
+from kernelexp.dossier.standing import Standing, Standings
+from kernelexp.dossier.tree import Tree
 from kernelexp.facts import metrics
 from kernelexp.judge import consistency
 from kernelexp.judge.verdict import DECIDED

@@ -7,9 +7,13 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from kernelexp.dossier import expected
-from kernelexp.dossier.expected import Rewriting
-from kernelexp.dossier.standing import StandingProfile, Standings
+from kernelexp.dossier.standing import (
+    Rewriting,
+    StandingProfile,
+    Standings,
+    judged_expectations,
+    rewritten,
+)
 from kernelexp.judge.expectations import Judged
 from kernelexp.logs import decisions
 from kernelexp.logs.decisions import Decision
@@ -117,8 +121,8 @@ def experiment(
         id=name,
         experiment=standings.experiment,
         standing=ListedStanding(records=standings.records, candidates=_candidates(standings)),
-        expectations=expected.of_experiment(name, standings),
-        hypothesis_since=expected.rewritten(standings),
+        expectations=judged_expectations(name, standings),
+        hypothesis_since=rewritten(standings),
         records=tuple(records),
         profiles=tuple(
             ShownProfile(name=profile.name, run=profile.profile.run, changed_since=profile.changed)

@@ -9,7 +9,7 @@ import msgspec
 
 from kernelexp.dossier import standing
 from kernelexp.dossier.session import Session
-from kernelexp.dossier.standing import Tree
+from kernelexp.dossier.tree import Tree, arm_changes
 from kernelexp.evidence import build
 from kernelexp.evidence.code import built as evidence
 from kernelexp.evidence.code.built import Footprint
@@ -78,7 +78,7 @@ def _compile(project: Project, record: Record, arm: Arm, session: Session) -> No
     code = tree.code
     variant = project.variant(record.kernel, record.arch, arm.axes)
     bare = Arm(axes=arm.axes, program=arm.program)
-    if others := ", ".join(standing.arm_changes(variant, bare, record.host_files, tree)):
+    if others := ", ".join(arm_changes(variant, bare, record.host_files, tree)):
         raise UsageError(f"this has changed too: {others}.")
     if code.is_same(variant, arm, record.compiler):
         return

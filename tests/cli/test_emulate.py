@@ -17,7 +17,7 @@ from kernelexp.facts.counters import SECTORS
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, EmulatedEvidence, EmulatedLine
 from kernelexp.model.measurement import ArrayResult
-from kernelexp.report.document import markdown
+from kernelexp.report.document.document import as_markdown
 from kernelexp.report.variants import emulation
 from kernelexp.report.variants import emulations as report
 
@@ -324,7 +324,7 @@ def test_sass_that_is_not_covered_leaves_the_counts_to_ptx() -> None:
     ptx = EmulatedEvidence(size="emulated", arrays=(right,), schedules=("1",), counters=counts)
     sass = EmulatedEvidence(size="emulated", isa="sass", unsupported="`BPT` is not covered.")
     arm = Arm(emulated=ptx, emulated_sass=sass)
-    page = "".join(markdown.render(report.render([Emulation(label="scale", arm=arm)])))
+    page = "".join(as_markdown(report.render([Emulation(label="scale", arm=arm)])))
     assert "Counts are of PTX only, as the SASS can't be executed: `BPT` is not covered." in page
     assert "Counted at size emulated on PTX: 8 instructions." in page
     assert emulations.exit_code([arm], []) == errors.OK
@@ -380,5 +380,5 @@ def test_the_lines_with_most_sectors_are_those_of_bulk_copies_too() -> None:
     )
     evidence = EmulatedEvidence(size="emulated", isa="sass", lines=lines)
     arm = Arm(kernel="k", arch="sm_90a", axes={}, emulated_sass=evidence, emulated=evidence)
-    shown = markdown.render(emulation.dearest({"k": arm}))
+    shown = as_markdown(emulation.dearest({"k": arm}))
     assert "Most global sectors: k.cu:7 32, k.cu:3 10" in shown

@@ -12,7 +12,8 @@ from support import Kx, edit
 
 from kernelexp import project
 from kernelexp.dossier import standing
-from kernelexp.dossier.standing import Standing, Tree
+from kernelexp.dossier.standing import Standing
+from kernelexp.dossier.tree import Tree
 from kernelexp.logs import compiled, records
 from kernelexp.logs.documents import sealed
 from kernelexp.model.arm import Arm

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelexp.dossier.standing import Tree
+from kernelexp.dossier.tree import Tree
 from kernelexp.system import disk
 
 

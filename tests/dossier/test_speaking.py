@@ -8,8 +8,9 @@ import pytest
 from support import ROOT
 
 from kernelexp import project
-from kernelexp.dossier import examine, speaking, standing, subjects
+from kernelexp.dossier import examine, speaking, subjects
 from kernelexp.dossier.session import Session
+from kernelexp.dossier.tree import Tree
 from kernelexp.project import Project, parse_variant
 from kernelexp.services import auditing
 from kernelexp.system import toolchain
@@ -64,7 +65,7 @@ def test_a_variant_has_one_time_wherever_it_is_shown(house: Project, tools: Tool
 
 
 def test_a_run_that_timed_both_speaks_before_two_runs(house: Project) -> None:
-    tree = standing.Tree(house.root)
+    tree = Tree(house.root)
     pairs = 0
     for experiment in house.experiments.values():
         baseline, candidates = house.variants(experiment)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kernelexp.evidence.code import sass_flow, sass_lines
 from kernelexp.evidence.code.sass_flow import Flow
 from kernelexp.evidence.code.sass_lines import SassInstruction
-from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.facts.chips import ARCHITECTURES
 from kernelexp.system.toolchain import Toolchain
 
 COMPILED = [

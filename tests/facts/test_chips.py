@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernelexp.facts import chips
-from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.facts.chips import ARCHITECTURES
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ from judge_cases import as_written
 from support import ROOT
 
 from kernelexp import project
-from kernelexp.dossier import expected, standing
+from kernelexp.dossier import standing
+from kernelexp.dossier.standing import judged_expectations, written_later
+from kernelexp.dossier.tree import Tree
 from kernelexp.judge import expectations
 from kernelexp.judge.expectations import InstructionCounts, Judged, instruction_expectations, judge
 from kernelexp.model.arm import Arm, EmulatedEvidence, ProfiledEvidence
@@ -181,12 +183,12 @@ def test_a_record_judges_what_it_expected_when_it_ran() -> None:
 
 def test_this_repositorys_expectations_come_out_as_their_texts_say() -> None:
     loaded = project.load(ROOT)
-    tree = standing.Tree(ROOT)
+    tree = Tree(ROOT)
 
     def results(name: str) -> list[str]:
         standings = standing.of_experiment(loaded, name, tree)
-        assert expected.written_later(standings) == (name in ("H2", "S5"))
-        values = expected.of_experiment(name, standings).values()
+        assert written_later(standings) == (name in ("H2", "S5"))
+        values = judged_expectations(name, standings).values()
         return [item.result for judged in values for item in judged]
 
     assert results("T1") == ["met", "met"]

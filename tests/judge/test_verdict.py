@@ -5,7 +5,7 @@ import pytest
 from measurements import ARMS, SAMPLES, STATE, measurement, recorded, worker
 from support import ROOT
 
-from kernelexp.facts.arch import ARCHITECTURES, find
+from kernelexp.facts.chips import ARCHITECTURES, find_arch
 from kernelexp.judge.statistics import rates
 from kernelexp.judge.statistics.stats import ratios
 from kernelexp.judge.verdict import does_not_fit, emulated, enough, measured, unmeasured
@@ -193,7 +193,7 @@ def build() -> BuildEvidence:
 
 def test_more_threads_than_a_cta_may_have_are_impossible(build: BuildEvidence) -> None:
     many = msgspec.structs.replace(build.resources, threads=1056)
-    refused = does_not_fit(find("sm_90a"), msgspec.structs.replace(build, resources=many))
+    refused = does_not_fit(find_arch("sm_90a"), msgspec.structs.replace(build, resources=many))
     assert refused
     assert refused.status is Status.IMPOSSIBLE
     assert "1,056 threads needed, 1,024 is the most" in refused.sentence
@@ -202,8 +202,8 @@ def test_more_threads_than_a_cta_may_have_are_impossible(build: BuildEvidence) -
 def test_any_entry_that_is_launched_has_to_fit(build: BuildEvidence) -> None:
     none = msgspec.structs.replace(build.occupancy, ctas_per_sm=0, limited_by=("registers",))
     others = {"add_up": OtherEntry(resources=build.resources, occupancy=none)}
-    assert does_not_fit(find("sm_90a"), build) is None
-    refused = does_not_fit(find("sm_90a"), msgspec.structs.replace(build, others=others))
+    assert does_not_fit(find_arch("sm_90a"), build) is None
+    refused = does_not_fit(find_arch("sm_90a"), msgspec.structs.replace(build, others=others))
     assert refused
     assert refused.sentence.startswith("No CTA of add_up fits on an SM of sm_90a")
 

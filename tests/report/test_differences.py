@@ -19,7 +19,8 @@ from kernelexp.model.errors import UsageError
 from kernelexp.model.measurement import ArrayResult
 from kernelexp.project import load
 from kernelexp.report.compared import differences
-from kernelexp.report.document import markdown, terminal
+from kernelexp.report.document import terminal
+from kernelexp.report.document.document import as_markdown
 from kernelexp.services import comparisons
 from kernelexp.services.comparisons import Compared, ComparisonOptions
 
@@ -283,7 +284,7 @@ def test_every_line_fits_80_columns() -> None:
 
 
 def test_markdown_has_the_names_of_ncu() -> None:
-    page = markdown.render(differences.render(compare({HIT: 50.0}, {HIT: 25.0}), names=True))
+    page = as_markdown(differences.render(compare({HIT: 50.0}, {HIT: 25.0}), names=True))
     (row,) = (line for line in page.splitlines() if line.startswith("| L1 hit rate"))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells == ["L1 hit rate", "50", "25", "", "-50.0%", "", HIT]

@@ -16,8 +16,7 @@ from kernelexp import project
 from kernelexp.model import errors
 from kernelexp.model.errors import UsageError
 from kernelexp.report import export
-from kernelexp.report.document import markdown
-from kernelexp.report.document.document import Table, text_of
+from kernelexp.report.document.document import Table, as_markdown, text_of
 from kernelexp.report.log import logbook
 from kernelexp.report.site import site
 from kernelexp.services import kernel_logs
@@ -76,7 +75,7 @@ def rows_of(log_: KernelLog, header: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def text(log_: KernelLog) -> str:
-    return markdown.render(logbook.tables([log_]))
+    return as_markdown(logbook.tables([log_]))
 
 
 def test_the_history_is_the_published_one_to_the_last_figure(b200: KernelLog) -> None:
@@ -104,7 +103,7 @@ def test_the_log_says_where_published_times_are_from(b200: KernelLog) -> None:
 
 
 def test_a_section_has_all_that_the_published_log_keeps(b200: KernelLog) -> None:
-    section = markdown.render(logbook.file([b200])).split("#### F2: ")[1].split("####")[0]
+    section = as_markdown(logbook.file([b200])).split("#### F2: ")[1].split("####")[0]
     for label in ("Date", "Baseline", "Result", "Verdict", "Hypothesis", "Changes", "Why"):
         assert f"**{label}:**" in section
     assert "2026-02-27" in section
@@ -122,7 +121,7 @@ def test_rendering_twice_gives_the_same_bytes(tmp_path: Path, kx: Kx) -> None:
 
 
 def test_the_committed_log_is_what_the_records_say() -> None:
-    assert (ROOT / "logs/EXPERIMENTS.md").read_text() == markdown.render(logbook.file(read()))
+    assert (ROOT / "logs/EXPERIMENTS.md").read_text() == as_markdown(logbook.file(read()))
 
 
 def test_a_run_that_timed_nothing_hides_no_verdict(scale: Path, kx: Kx) -> None:
@@ -168,7 +167,7 @@ def test_a_measured_step_tells_its_change_next_to_its_time() -> None:
 
 def test_a_kernel_without_history_has_no_empty_table() -> None:
     transpose = next(item for item in read() if item.kernel == "transpose")
-    written = markdown.render(logbook.file([transpose]))
+    written = as_markdown(logbook.file([transpose]))
     assert "history" not in written
     assert "Current best" not in written
 

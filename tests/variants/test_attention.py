@@ -11,7 +11,7 @@ from support import ROOT
 
 from kernelexp import project
 from kernelexp.evidence.measure import results
-from kernelexp.facts.arch import find
+from kernelexp.facts.chips import find_arch
 from kernelexp.model.spelling import Point
 from kernelexp.project.problem import loader
 from kernelexp.project.problem.consult import Configured, configure
@@ -73,7 +73,7 @@ def test_the_terms_add_up_to_the_shared_memory() -> None:
 
 def test_two_ctas_of_one_warpgroup_share_an_sm() -> None:
     used = configured("flash_attention_hopper", block_m=64).exports["dynamic_smem_bytes"]
-    arch = find("sm_90a")
+    arch = find_arch("sm_90a")
     assert 2 * (used + arch.smem_reserved_bytes) <= arch.smem_per_sm_bytes
 
 

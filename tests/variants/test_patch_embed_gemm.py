@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from kernelexp import project
-from kernelexp.facts.arch import find
+from kernelexp.facts.chips import find_arch
 from kernelexp.project.problem import loader
 from kernelexp.project.problem.consult import Configured, configure
 from warpsim.launch import TensorMap
@@ -118,7 +118,7 @@ def test_a_group_of_four_ctas_is_refused_for_its_columns_and_for_the_instruction
     point = axes(cta_group=4)
     budget = problem.budget(point, "sm_100a")
     assert budget is not None
-    assert budget.tmem_columns == 1024 > find("sm_100a").tmem_columns
+    assert budget.tmem_columns == 1024 > find_arch("sm_100a").tmem_columns
     assert budget.terms["tmem_columns"] == "256 columns x 4 CTAs"
     assert configured(point).refusals == ("tcgen05 has cta_group::1 and cta_group::2 only",)
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from kernelexp import project
-from kernelexp.facts.arch import find
+from kernelexp.facts.chips import find_arch
 from kernelexp.project.problem import loader
 from kernelexp.project.problem.consult import Configured, configure
 from warpsim.launch import TensorMap
@@ -96,7 +96,7 @@ def test_the_terms_add_up_to_the_shared_memory() -> None:
 def test_a_ninth_stage_does_not_fit() -> None:
     result = configured(axes(stages=9))
     assert result.refusals == ("a CTA has at most 232,448 bytes of shared memory",)
-    assert result.exports["dynamic_smem_bytes"] > find("sm_90a").smem_per_cta_bytes
+    assert result.exports["dynamic_smem_bytes"] > find_arch("sm_90a").smem_per_cta_bytes
 
 
 REFUSED = [

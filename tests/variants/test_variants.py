@@ -8,7 +8,7 @@ from support import ROOT
 from kernelexp import project
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
-from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.facts.chips import ARCHITECTURES
 from kernelexp.model.arm import Arm, Status, sound
 from kernelexp.services.check import gates
 from kernelexp.system.toolchain import Toolchain

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from kernelexp.evidence.build import Artefacts, ProgramArtefacts
-from kernelexp.facts.arch import Arch, find
+from kernelexp.facts.chips import Arch, find_arch
 from kernelexp.model.arm import (
     Arm,
     BuildEvidence,
@@ -257,7 +257,7 @@ def collect(
         entry, footprint = _only(symbols), _exported(exports)
     used = read(artefacts.cubin, artefacts.sass, artefacts.ptxas_report, entry, footprint)
     opcodes = count_opcodes(artefacts.sass, entry)
-    arch = find(arm.arch)
+    arch = find_arch(arm.arch)
     return BuildEvidence(
         entry=entry,
         resources=used,

@@ -26,7 +26,7 @@ from kernelexp.evidence.emulate.job import (
 )
 from kernelexp.evidence.measure import doubts, results, tensors
 from kernelexp.facts import chips
-from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.facts.chips import ARCHITECTURES
 from kernelexp.model.arm import (
     EmulatedEvidence,
     EmulatedFinding,

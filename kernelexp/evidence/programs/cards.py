@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kernelexp.facts import arch, chips
+from kernelexp.facts import chips
+from kernelexp.facts.chips import find_arch
 from kernelexp.model.errors import UsageError
 
 MEMORY_BYTES: dict[str, int] = {
@@ -29,7 +30,7 @@ def describe(name: str) -> tuple[dict[str, str], str]:
     if chip is None:
         known = ", ".join([*chips.CHIPS, SMALL])
         raise UsageError(f"--device {name!r} is no card that kernelexp knows: {known}.")
-    limits = arch.find(chip.arch)
+    limits = find_arch(chip.arch)
     digits = chip.arch.removeprefix("sm_").rstrip("af")
     sms = SMALL_SMS if name == SMALL else int(chip.sms.value)
     numbers = {

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from kernelexp.facts import counters
-from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.facts.chips import ARCHITECTURES
 from kernelexp.facts.derived import stalls
 from kernelexp.judge.limits import bottleneck, bounds, floors, opportunity
 from kernelexp.judge.limits.case import Case

@@ -16,8 +16,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp.facts.arch import ARCHITECTURES, SCHEDULERS
-from kernelexp.facts.chips import Chip
+from kernelexp.facts.chips import ARCHITECTURES, SCHEDULERS, Chip
 from kernelexp.facts.counters import EXECUTED
 from kernelexp.judge import executed
 from kernelexp.judge.limits.case import Case

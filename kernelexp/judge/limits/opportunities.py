@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.facts.chips import ARCHITECTURES
 from kernelexp.facts.counters import EXECUTED
 from kernelexp.facts.metrics import Kind
 from kernelexp.judge.limits import advice, bounds, floors

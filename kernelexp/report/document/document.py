@@ -1,8 +1,7 @@
-"""Output of a command as data: headings, paragraphs, tables, listings.
+"""Output of a command as data: headings, paragraphs, tables, listings; and as markdown.
 
-Commands build documents from evidence; terminal.py and markdown.py render any document. Texts here
-are plain: what a terminal or a markdown file would take for markup is the renderers' to escape.
-"""
+Commands build documents from evidence; as_markdown() and terminal.py render any document. Texts
+here are plain: what a terminal or markdown would take for markup is the renderers' to escape."""
 
 from __future__ import annotations
 
@@ -11,6 +10,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from kernelexp.model import text
 from kernelexp.model.arm import Status
 
 K = TypeVar("K", bound=Hashable)
@@ -136,3 +136,45 @@ _STYLES: dict[Status, Style] = {
 def status(value: Status) -> Span:
     """A verdict's word in its colour."""
     return Span(value.value, _STYLES.get(value, ""))
+
+
+def as_markdown(document: Document) -> str:
+    """Blocks with a blank line between them; no text can add to the structure."""
+    return "\n\n".join(part for block in document if (part := _block_as_markdown(block))) + "\n"
+
+
+def _block_as_markdown(block: Block) -> str:
+    match block:
+        case Heading(text=title, level=level):
+            return f"{'#' * level} {_line(title)}"
+        case Paragraph(spans=spans):
+            return "".join(map(_span_as_markdown, spans)).strip()
+        case Labelled(label=label, text=words):
+            return f"**{label}:** {text.markdown(words.strip())}".rstrip()
+        case Items(items=items):
+            return "\n".join(f"{number}. {_line(item)}" for number, item in enumerate(items, 1))
+        case Table():
+            return _table_as_markdown(block)
+        case Listing(text=words):
+            return "\n".join(f"    {line}" for line in text.printable(words).splitlines())
+
+
+def _span_as_markdown(span: Span) -> str:
+    """Escaped, with the space around it as it is."""
+    words = span.text.strip()
+    before, _, after = span.text.partition(words) if words else (span.text, "", "")
+    escaped = f"**{_line(words)}**" if span.style == "strong" else text.markdown(words)
+    return f"{before}{escaped if words else ''}{after}"
+
+
+def _table_as_markdown(block: Table) -> str:
+    from tabulate import tabulate
+
+    rows = [
+        [_line(text_of(cell)).replace("\\|", "|").replace("|", "\\|") for cell in row]
+        for row in block.rows
+    ]
+    return tabulate(rows, headers=block.header, tablefmt="github", disable_numparse=True)
+
+
+_line = text.markdown_line

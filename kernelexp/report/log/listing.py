@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from kernelexp.dossier import expected, samecode
-from kernelexp.dossier.standing import Standings, Tree
+from kernelexp.dossier.standing import Standings, judged_expectations, rewritten, written_later
+from kernelexp.dossier.tree import Tree, same_code_words
 from kernelexp.facts import metrics
 from kernelexp.judge import consistency
 from kernelexp.logs import decisions
@@ -166,10 +166,10 @@ def experiment(
     yield table(("", ""), ((Span(label, "strong"), text) for label, text in texts if text))
     yield _standing(standings)
     yield from _sources(standings)
-    yield from expectations.render(expected.of_experiment(name, standings))
-    if expected.written_later(standings):
+    yield from expectations.render(judged_expectations(name, standings))
+    if written_later(standings):
         yield paragraph("The expectation was written after that record.", style="dim")
-    if since := expected.rewritten(standings):
+    if since := rewritten(standings):
         yield paragraph(_REWRITTEN[since], style="warn" if since == "edited" else "dim")
     for standing, point in standings.points:
         if standing.changed:
@@ -177,7 +177,7 @@ def experiment(
                 f"{spell_point(point)}: {logbook.before_change(standing)}.", style="warn"
             )
         elif standing.rewritten:
-            words = samecode.words(standing.rewritten)
+            words = same_code_words(standing.rewritten)
             yield paragraph(f"{spell_point(point)}: {words}.", style="dim")
     if not records:
         yield paragraph(f"No records yet: kernelexp run {name}")

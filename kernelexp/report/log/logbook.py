@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kernelexp.dossier import expected, samecode
-from kernelexp.dossier.standing import Standing, Standings
+from kernelexp.dossier.standing import Standing, Standings, rewritten
+from kernelexp.dossier.tree import same_code_words
 from kernelexp.judge import consistency
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError
 from kernelexp.model.record import Record
 from kernelexp.model.spelling import spell_point
-from kernelexp.report.document import figures, markdown
+from kernelexp.report.document import figures
 from kernelexp.report.document.document import (
     Block,
     Cell,
@@ -21,6 +21,7 @@ from kernelexp.report.document.document import (
     Items,
     Labelled,
     Span,
+    as_markdown,
     paragraph,
     status,
     table,
@@ -167,7 +168,7 @@ def _sources(log: KernelLog) -> str:
     if rewritten := [(name, one) for name, one in standings if one.rewritten]:
         names = ", ".join(dict.fromkeys(name for name, _ in rewritten))
         files = (name for _, one in rewritten for name in one.rewritten)
-        sentences.append(f"{names}: {samecode.words(files)}.")
+        sentences.append(f"{names}: {same_code_words(files)}.")
     return " ".join(sentences)
 
 
@@ -325,7 +326,7 @@ def _words(entry: Standings) -> Iterator[Block]:
         yield Labelled("Decision", experiment.decision)
     for sentence in decided(entry):
         yield Labelled("Decided", sentence)
-    yield Labelled(_HYPOTHESIS[expected.rewritten(entry)], experiment.hypothesis)
+    yield Labelled(_HYPOTHESIS[rewritten(entry)], experiment.hypothesis)
     if experiment.changes:
         yield Labelled("Changes", "")
         yield Items(tuple(experiment.changes))
@@ -395,7 +396,7 @@ def write(root: Path, document: Document, force: bool = False) -> bool:
             f"{NAME} was not written by kernelexp, and is left as it is: move it, or overwrite it "
             "with `kernelexp log --write --force`."
         )
-    text = markdown.render(document)
+    text = as_markdown(document)
     with disk.FilesTogether() as files:
         if not (root / _ATTRIBUTES).exists():
             files.write(root / _ATTRIBUTES, _ATTRIBUTES_TEXT.encode())
@@ -408,7 +409,7 @@ def write(root: Path, document: Document, force: bool = False) -> bool:
 def is_current(root: Path, document: Document) -> bool:
     """Whether the file is what would be written now."""
     path = root / NAME
-    return path.is_file() and path.read_bytes() == markdown.render(document).encode()
+    return path.is_file() and path.read_bytes() == as_markdown(document).encode()
 
 
 def _is_rendered(path: Path) -> bool:

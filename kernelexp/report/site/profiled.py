@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from kernelexp.dossier import standing
-from kernelexp.dossier.standing import StandingProfile, Standings, Tree
+from kernelexp.dossier.standing import StandingProfile, Standings
+from kernelexp.dossier.tree import Tree
 from kernelexp.model.arm import Arm
 from kernelexp.model.experiment import Variant
 from kernelexp.model.record import Profile, is_of

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from kernelexp.dossier import standing
-from kernelexp.dossier.standing import StandingProfile, Tree
+from kernelexp.dossier.standing import StandingProfile
+from kernelexp.dossier.tree import Tree
 from kernelexp.evidence import build
 from kernelexp.judge import modelled_pairs
 from kernelexp.logs import profiles, records, sources

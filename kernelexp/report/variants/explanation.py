@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kernelexp.dossier import samecode
+from kernelexp.dossier.tree import same_code_words
 from kernelexp.facts import widths
 from kernelexp.judge.explanation import Question, slowdown
 from kernelexp.model.record import own_axes
@@ -40,7 +40,7 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
         words = ", ".join(standing.changed)
         yield paragraph(f"The verdict is from before these changed: {words}.", style="warn")
     elif standing.rewritten:
-        words = samecode.words(standing.rewritten)
+        words = same_code_words(standing.rewritten)
         yield paragraph(f"{words[0].upper()}{words[1:]}.", style="dim")
     for sentence in explained.warnings:
         yield paragraph(sentence, style="warn")

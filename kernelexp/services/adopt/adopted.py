@@ -12,7 +12,7 @@ from typing import cast, get_args
 
 import msgspec
 
-from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.facts.chips import ARCHITECTURES
 from kernelexp.logs import records
 from kernelexp.model.errors import UsageError, join, suggest
 from kernelexp.model.spelling import is_name

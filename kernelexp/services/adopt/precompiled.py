@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.evidence import build
-from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.facts.chips import ARCHITECTURES
 from kernelexp.model.arm import sound
 from kernelexp.model.errors import BuildError, UsageError, join, suggest
 from kernelexp.model.experiment import Variant, form_of

@@ -13,7 +13,7 @@ import msgspec
 
 from kernelexp.evidence import build
 from kernelexp.evidence.build import Diagnostic
-from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.facts.chips import ARCHITECTURES
 from kernelexp.model.arm import Arm, sound
 from kernelexp.model.errors import BuildError, UsageError, join, suggest
 from kernelexp.model.experiment import Variant

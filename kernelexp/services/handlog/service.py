@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from kernelexp import project as projects
-from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.facts.chips import ARCHITECTURES
 from kernelexp.logs import records
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError, suggest

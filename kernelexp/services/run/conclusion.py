@@ -12,7 +12,8 @@ import msgspec
 from kernelexp import __version__
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
-from kernelexp.facts import arch, chips
+from kernelexp.facts import chips
+from kernelexp.facts.chips import find_arch
 from kernelexp.judge import consistency, executed, oversizes, reproduction, verdict
 from kernelexp.judge.statistics.stats import estimate
 from kernelexp.logs import records, sources
@@ -246,7 +247,7 @@ def _decide(draft: Record, name: str, candidate: Arm, why_not: str) -> Verdict:
         return verdict.measured(measurement, name, draft.margin)
     shown = candidate.emulated
     executed = shown is not None and not shown.unsupported
-    return verdict.unmeasured(arch.find(draft.arch), why_not, emulated=executed)
+    return verdict.unmeasured(find_arch(draft.arch), why_not, emulated=executed)
 
 
 def _keep(shared: RunContext, draft: Record) -> tuple[Record, Path]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kernelexp.facts import arch
+from kernelexp.facts.chips import find_arch
 from kernelexp.services.tasks.assessment import ModelledKernel
 from kernelexp.system.disk import decode
 from warpsim.launch import Pointer, StructValue, full_name
@@ -90,7 +90,7 @@ def _model(
         cluster=cluster,
     )
     used = built.read(cubin, listing, "", captured.symbol, footprint)
-    resident = built.occupancy(arch.find(order.arch), used).ctas_per_sm
+    resident = built.occupancy(find_arch(order.arch), used).ctas_per_sm
     placement = model.place(launch, resident, chip)
     recording = record(cubin.read_bytes(), listing, launch, arrays, placement.followed, limit=LIMIT)
     sizes: Mapping[str, int] = {name: content.nbytes for name, content in arrays.items()}

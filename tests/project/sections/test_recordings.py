@@ -14,7 +14,8 @@ from kernelexp.model.arm import ProfiledEvidence
 from kernelexp.project import sections
 from kernelexp.project.sections.evaluate import SectionReading, evaluate, gap
 from kernelexp.project.sections.given import NOTHING, Run
-from kernelexp.report.document import markdown, terminal
+from kernelexp.report.document import terminal
+from kernelexp.report.document.document import as_markdown
 from kernelexp.report.variants.sections import document
 
 DATA = Path(__file__).parents[2] / "data/ncu"
@@ -69,7 +70,7 @@ def test_every_section_evaluates_and_fits_80_columns(recorded: ProfiledEvidence,
 def test_markdown_has_the_table_of_three_columns(gemm: ProfiledEvidence) -> None:
     reading = evaluate(sections.builtin("conflicts"), gemm)
 
-    assert "| metric" in "".join(markdown.render(document(reading)))
+    assert "| metric" in "".join(as_markdown(document(reading)))
 
 
 def test_what_hopper_lacks_is_said(gemm: ProfiledEvidence) -> None:

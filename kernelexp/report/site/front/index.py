@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from kernelexp.dossier import emulations, standing
-from kernelexp.dossier.standing import Tree
+from kernelexp.dossier import emulations
+from kernelexp.dossier.tree import Tree, arm_changes
 from kernelexp.judge import verdict
 from kernelexp.model.arm import Arm, Status
 from kernelexp.model.errors import UsageError
@@ -148,6 +148,6 @@ def of_kernel(project: Project, kernel: str, arch: str, tree: Tree) -> Idle:
 def _changes(project: Project, kernel: str, arch: str, arm: Arm, tree: Tree) -> tuple[str, ...]:
     try:
         variant = project.variant(kernel, arch, arm.axes)
-        return tuple(standing.arm_changes(variant, arm, {}, tree))
+        return tuple(arm_changes(variant, arm, {}, tree))
     except UsageError:
         return ("its axes",)
