@@ -157,7 +157,7 @@ def same_code_words(rewritten: Iterable[str]) -> str:
     )
 
 
-class MachineCode:
+class KnownCode:
     """The machine code of a project's variants as it is known; files are read when asked for."""
 
     def __init__(self, root: Path, is_current: Callable[[Variant, Arm], bool]) -> None:
@@ -218,7 +218,7 @@ class Tree:
         self.environment: dict[str, str] = {}
         """Digests of the environment variables that records name."""
         self.shadows = Shadows(root)
-        self.code = MachineCode(root, lambda one, arm: not any(arm_changes(one, arm, {}, self)))
+        self.code = KnownCode(root, lambda one, arm: not any(arm_changes(one, arm, {}, self)))
 
     @functools.cached_property
     def decided(self) -> tuple[list[Decision], list[Unreadable]]:

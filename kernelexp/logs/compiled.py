@@ -30,7 +30,7 @@ class CompiledVariant(msgspec.Struct, frozen=True, kw_only=True):
     """As `Arm.code`."""
 
 
-class Compiled(msgspec.Struct, frozen=True, kw_only=True):
+class CompiledState(msgspec.Struct, frozen=True, kw_only=True):
     """One state of a kernel's sources, compiled."""
 
     version: int
@@ -66,7 +66,7 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _encoder = msgspec.json.Encoder(order="deterministic")
-_decoder = msgspec.json.Decoder(Compiled)
+_decoder = msgspec.json.Decoder(CompiledState)
 
 
 def state(arm: Arm, compiler: str) -> str:
@@ -80,10 +80,10 @@ def add(root: Path, arm: Arm, compiler: str) -> Path:
     """Keeps the machine code of an arm with that of the others of its state."""
     path = root / FOLDER / f"{arm.kernel}@{arm.arch}-{state(arm, compiler)[:12]}.json"
     before = _read(path) if path.exists() else None
-    others = before.variants if isinstance(before, Compiled) else ()
+    others = before.variants if isinstance(before, CompiledState) else ()
     own = CompiledVariant(axes=arm.axes, code=arm.code)
     variants = {spelled(one.axes): one for one in (*others, own)}
-    compiled = Compiled(
+    compiled = CompiledState(
         version=VERSION,
         kernel=arm.kernel,
         arch=arm.arch,
@@ -105,10 +105,10 @@ def spelled(axes: dict[str, AxisValue]) -> str:
     return msgspec.json.encode(axes, order="sorted").decode()
 
 
-def read_all(root: Path) -> tuple[Sequence[Compiled], Sequence[Unreadable]]:
+def read_all(root: Path) -> tuple[Sequence[CompiledState], Sequence[Unreadable]]:
     """All states that are kept, and the files that are none."""
     return documents.apart(_read(path) for path in sorted((root / FOLDER).glob("*.json")))
 
 
-def _read(path: Path) -> Compiled | Unreadable:
+def _read(path: Path) -> CompiledState | Unreadable:
     return documents.decode(str(path), _decoder, VERSION, "compiled state")
