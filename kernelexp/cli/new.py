@@ -55,6 +55,7 @@ def new(
         kernelexp new --from sweep-gemm --row 2
     """
     from kernelexp.project import editing
+    from kernelexp.system import disk
 
     loaded = common.load(project)
     if bool(origin) != (row is not None):
@@ -69,8 +70,10 @@ def new(
         experiment["title"] = title
     if hypothesis or not experiment["hypothesis"]:
         experiment["hypothesis"] = hypothesis or _ask()
-    name = name or editing.next_id(loaded, experiment["kernel"], experiment["arch"])
-    editing.add(loaded, name, experiment)
+    with disk.alone(loaded.root):
+        loaded = common.load(project)  # as it is now: another process may have added one
+        name = name or editing.next_id(loaded, experiment["kernel"], experiment["arch"])
+        editing.add(loaded, name, experiment)
     place = common.load(project).place(name)
     typer.echo(f"added {name}, {place}")
     if not experiment["hypothesis"]:

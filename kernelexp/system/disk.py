@@ -8,6 +8,7 @@ machine. Where other headers are is a matter of the machine.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
 import itertools
 import os
@@ -15,7 +16,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -51,6 +52,17 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     _sweep(path.parent)
     return _write(path, data, durable)
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Waits for other processes in such a block of the folder, and keeps them out of it."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def is_stream(path: Path) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,14 @@ def test_lines_that_end_as_on_windows_stay(scale: Path, kx: Kx) -> None:
     assert kx("new", "Two floats", "--set", "width=2", cwd=scale).exit_code == errors.OK
     after = iter(path.read_bytes().splitlines(keepends=True))
     assert all(line in after for line in before.splitlines(keepends=True))
+
+
+def test_several_at_once_are_all_added(scale: Path) -> None:
+    argv = [sys.executable, "-m", "kernelexp", "new", "Again", "--set", "width=2"]
+    several = [subprocess.Popen(argv, cwd=scale, stdout=subprocess.PIPE) for _ in range(3)]
+    added = [process.communicate(timeout=60)[0].split()[1].decode() for process in several]
+    assert sorted(added) == ["S3,", "S4,", "S5,"]
+    assert {"S3", "S4", "S5"} <= {*project.load(scale).experiments}
 
 
 def test_a_baseline_of_its_own_and_an_id_can_be_given(scale: Path, kx: Kx) -> None:
