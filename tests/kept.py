@@ -178,6 +178,7 @@ def add_earlier_cache(root: Path, emulator: str) -> Callable[[], None]:
     compilers = shutil.ignore_patterns("compilers.json")
 
     def keep() -> None:
+        _FOLDER.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=_FOLDER) as folder:
             copy = shutil.copytree(root / build.CACHE, Path(folder) / "cache", ignore=compilers)
             with contextlib.suppress(OSError):  # another run was first
