@@ -8,11 +8,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from kernelexp.evidence.build import Artefacts, ProgramArtefacts
 from kernelexp.facts.chips import Arch, find_arch
 from kernelexp.model.arm import (
     Arm,
@@ -29,6 +28,9 @@ from kernelexp.model.spelling import FULL
 from kernelexp.system import toolchain
 from warpsim.launch import Launch, main_launch, of_entries
 from warpsim.tables.opcodes import GROUPS, PADDING, group
+
+if TYPE_CHECKING:  # an emulation reads SASS with this module, and builds nothing
+    from kernelexp.evidence.build import Artefacts, ProgramArtefacts
 
 _TEXT_PREFIX = ".text."
 _INFO = ".nv.info."
