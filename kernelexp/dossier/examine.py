@@ -51,7 +51,7 @@ def experiment(
     prepare.refuse_programs(variants, _WHAT)
     spoken = standings.candidates[number - 1]
     result: list[Recorded | None] = [None, None]
-    if spoken.record and spoken.arm:
+    if spoken.record and spoken.arm and not spoken.doubted:
         result = [
             Recorded(record=spoken.record, arm=arm, changed=spoken.changed)
             for arm in (spoken.record.baseline, spoken.arm)

@@ -55,7 +55,7 @@ def of_variant(project: Project, wanted: Variant, tree: Tree | None = None) -> R
     """The measurement that speaks for a variant, else what was published of it."""
     tree = tree or Tree(project.root)
     best: tuple[_Weight, Recorded] | None = None
-    for record in _measured(project, wanted):
+    for record in _measured(project, wanted, tree):
         arm = _arm(record, wanted)
         if arm and arm.measured:
             recorded = _recorded(wanted, record, arm, tree)
@@ -76,7 +76,7 @@ def of_pair(
     """
     tree = tree or Tree(project.root)
     best: tuple[_Weight, tuple[Recorded, Recorded]] | None = None
-    for record in _measured(project, after):
+    for record in _measured(project, after, tree):
         one, other = _arm(record, before), _arm(record, after)
         if one and other and one.measured and other.measured:
             sides = (_recorded(before, record, one, tree), _recorded(after, record, other, tree))
@@ -122,12 +122,15 @@ def _interleaved(before: Arm, after: Arm) -> Ratio | None:
     return None
 
 
-def _measured(project: Project, variant: Variant) -> Iterator[Record]:
-    """Measured records of the variant's kernel and architecture, the latest first."""
+def _measured(project: Project, variant: Variant, tree: Tree) -> Iterator[Record]:
+    """Measured records of the variant's kernel and architecture, the latest first, without those
+    that can't be relied on."""
     for number, record in enumerate(records.measured(project.root)):
         if number >= _READ_MAX:
             return
-        if (record.kernel, record.arch) == (variant.kernel, variant.arch):
+        if (record.kernel, record.arch) != (variant.kernel, variant.arch):
+            continue
+        if not any(tree.doubts(record, candidate) for candidate in record.candidates):
             yield record
 
 

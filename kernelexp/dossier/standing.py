@@ -56,8 +56,11 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> Verdict | None:
-        """The record's verdict on this candidate, over all sizes of its run, current or not."""
-        return (self.candidate.over_sizes or self.candidate.verdict) if self.candidate else None
+        """The record's verdict on this candidate, over all sizes of its run, current or not; None
+        where the record can't be relied on."""
+        if self.candidate is None or self.doubted:
+            return None
+        return self.candidate.over_sizes or self.candidate.verdict
 
     @property
     def is_wrong(self) -> bool:
@@ -361,7 +364,7 @@ def of_sweep(project: Project, record: Record, tree: Tree) -> tuple[str, ...]:
     """Returns what has changed since a sweep ran, for any of its arms."""
     changed: dict[str, None] = {}
     if record.edited:
-        changed[f"the record, {consistency.EDITED}"] = None
+        return (consistency.EDITED,)
     for arm in record.arms:
         try:
             variant = project.variant(record.kernel, record.arch, arm.axes)
@@ -387,6 +390,22 @@ Rewriting: TypeAlias = Literal["", "reworded", "edited"]
 _FIGURE = re.compile(r"\d[\d,.]*")
 
 
+def before_change(standing: Standing) -> str:
+    """Says why a standing's figures are not shown as current."""
+    record = standing.record
+    if standing.doubted and not (record and record.edited):
+        return f"what the record says is not what its samples give: {', '.join(standing.changed)}"
+    timed = record is not None and (record.measurement or record.provenance == "published")
+    return since("measured" if timed else "run", standing.changed)
+
+
+def since(taken: str, changed: Sequence[str]) -> str:
+    """Says that figures were taken before this changed, or that their record was edited."""
+    if consistency.EDITED in changed:
+        return consistency.EDITED
+    return f"{taken} before this changed: {', '.join(changed)}"
+
+
 def judged_expectations(name: str, standings: Standings) -> dict[str, tuple[Judged, ...]]:
     """Judges the current expectations of experiment `name` by the records of its candidates."""
     nothing = Arm(arch=standings.experiment.arch)
@@ -397,7 +416,8 @@ def judged_expectations(name: str, standings: Standings) -> dict[str, tuple[Judg
         standings.experiment.expectations,
         strict=True,
     ):
-        record, arm = standing.record, standing.arm or nothing
+        record = None if standing.doubted else standing.record
+        arm = standing.arm if record and standing.arm else nothing
         baseline, margin = (record.baseline, record.margin) if record else (nothing, 0.0)
         if expected:
             judged[place] = judge(expected, baseline, arm, margin, name)

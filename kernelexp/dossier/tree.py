@@ -255,7 +255,7 @@ class Tree:
     def doubts(self, record: Record, candidate: Candidate) -> tuple[str, ...]:
         """Returns the reasons why a record can't be relied on."""
         if record.edited:
-            return (f"the record, {consistency.EDITED}",)
+            return (consistency.EDITED,)
         return self.sample_doubts(record, candidate)
 
     def sample_doubts(self, record: Record, candidate: Candidate) -> tuple[str, ...]:

@@ -123,11 +123,11 @@ def _elements(measurement: Measurement, arm: str) -> int:
 
 VERSION = 3
 """Of the rules below: what was found right by earlier ones is judged again."""
-EDITED = "edited after it was written"
+EDITED = "the record was edited after it was written"
 """What is said of a record whose file has the digest of another content."""
 PROBLEM = "problem.py"
 HEADERS = "kernelexp's headers"
-EDIT = f"This record is {EDITED}: what it says may not be what was found."
+EDIT = "This record was edited after it was written: what it says may not be what was found."
 _FIGURE = re.compile(r"\d[\d,]*\.\d+")
 _NEAR = 1e-6
 """How far apart two calculations of one figure may come out."""

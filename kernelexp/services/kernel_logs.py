@@ -366,7 +366,7 @@ def of_cards(standing: Standing, records: Sequence[Record]) -> list[str]:
             if is_of(dict(standing.variant.axes), candidate.arm)
             and is_of(record.baseline.axes, own.baseline)
         )
-        if record.measurement is None or _sizes(record) != _sizes(own):
+        if record.measurement is None or record.edited or _sizes(record) != _sizes(own):
             continue
         for candidate in alike:
             status = (candidate.over_sizes or candidate.verdict).status

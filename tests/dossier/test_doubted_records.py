@@ -11,7 +11,9 @@ import pytest
 from early_records import rows
 from support import Kx
 
+from kernelexp.dossier import speaking
 from kernelexp.logs.documents import sealed
+from kernelexp.project import load
 
 
 @pytest.fixture
@@ -90,7 +92,7 @@ def test_a_sweep_that_was_edited_is_shown_as_such(early: Path, kx: Kx) -> None:
     text = sealed(path.read_text().replace('"digest"', '"was"'))
     path.write_text(text.replace('"tool": "0.', '"tool": "9.'))
     page = kx("show", path.name.partition(".")[0], cwd=early).stdout
-    assert "This record is edited after it was written" in page
+    assert "This record was edited after it was written" in page
 
 
 def test_a_time_that_the_samples_do_not_give_is_shown_as_such(early: Path, kx: Kx) -> None:
@@ -184,3 +186,47 @@ def test_a_record_dated_in_the_future_hides_no_other(early: Path, kx: Kx) -> Non
     ahead["candidates"][0]["verdict"]["status"] = "REJECTED"
     (runs[0].parent / "20990101T000000Z-00000000.measured.json").write_text(json.dumps(ahead))
     assert rows(early, kx, "T1")[0][4] == "IMPROVED"
+
+
+def _edited(root: Path, experiment: str) -> None:
+    """All records of an experiment say of another card what was found on theirs."""
+    for path in (root / f"logs/runs/{experiment}").glob("*.measured.json"):
+        path.write_text(sealed(path.read_text()).replace("NVIDIA H200", "NVIDIA H100"))
+
+
+@pytest.mark.parametrize("command", ["log", "show T3", "show T3 --json", "show RUN"])
+def test_an_edited_record_says_first_that_it_was_edited_and_shows_no_verdict(
+    early: Path, kx: Kx, command: str
+) -> None:
+    _edited(early, "T3")
+    run = max((early / "logs/runs/T3").glob("*.measured.json")).name.partition(".")[0]
+    page = " ".join(kx(*command.replace("RUN", run).split(), cwd=early).stdout.split())
+    assert "ecord was edited after it was written" in page
+    assert "before this changed: the record" not in page
+    if command == "show RUN":
+        assert page.index("edited") < page.index("IMPROVED")
+        assert "Verdict: IMPROVED" not in page
+    if command == "show T3":
+        assert "IMPROVED" not in page
+    if command == "show T3 --json":
+        standing = json.loads(page)["standing"]
+        assert [one["verdict"] for one in standing["candidates"]] == [None, None]
+
+
+def test_explain_has_neither_the_verdict_nor_the_times_of_an_edited_record(
+    early: Path, kx: Kx
+) -> None:
+    _edited(early, "T3")
+    page = " ".join(kx("explain", "T3", "--no-emulate", cwd=early).stdout.split())
+    assert "Verdict: none: the record was edited after it was written" in page
+    assert "IMPROVED" not in page
+    assert "faster" not in page
+
+
+def test_no_edited_record_speaks_for_a_variant(early: Path) -> None:
+    project = load(early)
+    variant = project.variant("transpose", "sm_90a", {"layout": "padded", "rows": 16})
+    assert speaking.of_variant(project, variant)
+    for folder in (early / "logs/runs").iterdir():
+        _edited(early, folder.name)
+    assert speaking.of_variant(project, variant) is None

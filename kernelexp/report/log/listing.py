@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from kernelexp.dossier.standing import Standings, judged_expectations, rewritten, written_later
+from kernelexp.dossier.standing import (
+    Standings,
+    before_change,
+    judged_expectations,
+    rewritten,
+    written_later,
+)
 from kernelexp.dossier.tree import Tree, same_code_words
 from kernelexp.facts import metrics
 from kernelexp.judge import consistency
@@ -23,7 +29,6 @@ from kernelexp.report.document.document import (
     Span,
     filled,
     paragraph,
-    status,
     table,
     text_of,
 )
@@ -173,9 +178,7 @@ def experiment(
         yield paragraph(_REWRITTEN[since], style="warn" if since == "edited" else "dim")
     for standing, point in standings.points:
         if standing.changed:
-            yield paragraph(
-                f"{spell_point(point)}: {logbook.before_change(standing)}.", style="warn"
-            )
+            yield paragraph(f"{spell_point(point)}: {before_change(standing)}.", style="warn")
         elif standing.rewritten:
             words = same_code_words(standing.rewritten)
             yield paragraph(f"{spell_point(point)}: {words}.", style="dim")
@@ -259,7 +262,7 @@ def _record(record: Record, tree: Tree, is_of_sizes: bool = False) -> Iterator[B
 
 
 def _rows(record: Record) -> Block:
-    verdicts = {name: status(one.verdict.status) for name, one in record.judged.items()}
+    verdicts = {name: page.verdict_of(record, one) for name, one in record.judged.items()}
     rows: list[tuple[Cell, ...]] = [
         (
             "baseline" if arm is record.baseline else spell_point(own_axes(record.baseline, arm)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kernelexp.dossier.standing import Standing, Standings, rewritten
+from kernelexp.dossier.standing import Standing, Standings, before_change, rewritten, since
 from kernelexp.dossier.tree import same_code_words
 from kernelexp.judge import consistency
 from kernelexp.model.arm import Arm
@@ -82,7 +82,7 @@ def file(logs: Sequence[KernelLog]) -> Iterator[Block]:
             yield Heading("Sweeps", 3)
             yield _sweeps(log)
             for run, changed in log.sweeps_changed.items():
-                yield paragraph(f"Sweep {run}: run before this changed: {', '.join(changed)}.")
+                yield paragraph(f"Sweep {run}: {since('run', changed)}.")
 
 
 def _best(log: KernelLog) -> tuple[Cell, ...]:
@@ -189,15 +189,7 @@ def _changes(log: KernelLog, steps: bool = False) -> Iterator[str]:
                 several = f", {spell_point(point)}" if len(entry.candidates) > 1 else ""
                 yield f"{name}{several}: {before_change(standing)}."
     for run, changed in ({} if steps else log.sweeps_changed).items():
-        yield f"Sweep {run}: run before this changed: {', '.join(changed)}."
-
-
-def before_change(standing: Standing) -> str:
-    """Says why a standing's figures are not shown as current."""
-    record = standing.record
-    timed = record is not None and (record.measurement or record.provenance == "published")
-    detail = "measured" if timed else "run"
-    return f"{detail} before this changed: {', '.join(standing.changed)}"
+        yield f"Sweep {run}: {since('run', changed)}."
 
 
 def _sweeps(log: KernelLog) -> Block:
@@ -273,9 +265,9 @@ def _baseline(standing: Standing) -> Arm | None:
 
 def verdict(standing: Standing) -> Cell:
     """The verdict that stands; where there is none, why."""
-    if standing.verdict is None:
-        return NOT_RUN
-    return Span(CHANGED, "warn") if standing.changed else status(standing.verdict.status)
+    if standing.changed:
+        return Span(CHANGED, "warn")
+    return NOT_RUN if standing.verdict is None else status(standing.verdict.status)
 
 
 def _short(arm: Arm | None, record: Record | None) -> str:
@@ -307,8 +299,9 @@ def _section(name: str, entry: Standings) -> Iterator[Block]:
     yield Labelled("Verdict", _verdicts(entry))
     for candidate in entry.candidates:
         if candidate.changed:
-            words = f"{before_change(candidate)}. The verdict then: {_status(candidate)}."
-            yield Labelled("Changed since", f"{spell_point(candidate.variant.axes)} {words}")
+            words = f"{spell_point(candidate.variant.axes)} {before_change(candidate)}."
+            then = f" The verdict then: {_status(candidate)}." if candidate.verdict else ""
+            yield Labelled("Changed since", f"{words}{then}")
     yield from _words(entry)
 
 

@@ -11,7 +11,7 @@ from kernelexp.judge import expectations as judging
 from kernelexp.judge.consistency import Doubts
 from kernelexp.model import spelling
 from kernelexp.model.arm import Arm
-from kernelexp.model.record import Record, own_axes
+from kernelexp.model.record import Candidate, Record, own_axes
 from kernelexp.model.spelling import FULL, as_argument, spell, spell_point
 from kernelexp.report.document import arms, figures
 from kernelexp.report.document.arms import measurement_lines
@@ -49,6 +49,8 @@ def render(
     after the number of figures that are left out; it is empty where there is no command line.
     `charts` is false for pages that draw their own. `doubts` checks the samples of a record."""
     yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
+    if record.edited:
+        yield paragraph(consistency.EDIT, style="warn")
     yield paragraph(" ".join(record.hypothesis.split()), indent=2)
     if record.sizes:
         yield from sizes.render(record, charts)
@@ -77,7 +79,9 @@ def render(
         for sentence in candidate.remarks
         if sentence.rstrip(".").casefold() not in said
     )
-    for sentence in (*dict.fromkeys(own), *consistency.remarks(record, doubts)):
+    for sentence in dict.fromkeys((*own, *consistency.remarks(record, doubts))):
+        if sentence == consistency.EDIT:  # said first
+            continue
         yield paragraph(sentence, style="warn")
     if record.expect:
         yield from expectations.render(judging.of_record(record))
@@ -106,11 +110,16 @@ def _arguments(record: Record) -> list[str]:
     return [as_argument(f"{arm.kernel}@{arm.arch}: {spell_point(arm.axes)}") for arm in record.arms]
 
 
+def verdict_of(record: Record, candidate: Candidate) -> Span:
+    """The word of a record's verdict on a candidate; of an edited record it is not shown."""
+    return Span("edited", "warn") if record.edited else status(candidate.verdict.status)
+
+
 def _arms(record: Record) -> Block:
     """A row per arm: where it departs from the others, its time, its verdict."""
     timed = any(arm.measured or arm.published for arm in record.arms)
     refused, differing = record.baseline.refused, differing_axes(record)
-    words = {name: status(one.verdict.status) for name, one in record.judged.items()}
+    words = {name: verdict_of(record, one) for name, one in record.judged.items()}
     rows: list[list[Cell]] = []
     for name, arm in record.by_name.items():
         axes = differing if arm is record.baseline else own_axes(record.baseline, arm)
@@ -221,7 +230,7 @@ def _earlier(now: Record, earlier: Sequence[Record]) -> Iterator[Block]:
                 line = figures.published_line(result) if result else "no figures"
                 words.append(f"{own}: {line}, {candidate.verdict.status}")
             yield from _lines(f"Published ({record.source}):", words)
-    timed = [record for record in reversed(earlier) if record.estimate]
+    timed = [one for one in reversed(earlier) if one.estimate and not one.edited]
     alike = [record for record in timed if record.size == (now.size or FULL)]
     latest: dict[str, Record] = {}
     for record in alike or timed[:1]:
@@ -258,9 +267,9 @@ def _verdicts(record: Record) -> Iterator[Block]:
     for (verdict, reason, sentence, reproduction), candidates in groups.items():
         own = (spell_point(own_axes(record.baseline, item.arm)) for item in candidates)
         yield paragraph(
-            Span("Verdict: ", "strong"),
+            Span("Verdict as edited: " if record.edited else "Verdict: ", "strong"),
             f"{'; '.join(own)}: " if len(record.candidates) > 1 else "",
-            status(verdict),
+            Span(verdict, "warn") if record.edited else status(verdict),
             f" ({reason}). {sentence}",
         )
         if reproduction:
@@ -279,7 +288,7 @@ def summary(records: Sequence[Record], failures: dict[str, str]) -> Iterator[Blo
                     spell_point(own_axes(record.baseline, candidate.arm)),
                     figures.time_of(candidate.arm),
                     figures.ratio(candidate.arm.effect),
-                    status(candidate.verdict.status),
+                    verdict_of(record, candidate),
                     "yes" if candidate.reproduces else again,
                 )
             )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from kernelexp.dossier.standing import Standing, Standings
+from kernelexp.dossier.standing import Standing, Standings, before_change
 from kernelexp.facts import chips
 from kernelexp.judge import consistency, expectations
 from kernelexp.judge.consistency import Doubts
@@ -85,10 +85,10 @@ def _origin(record: Record) -> str:
 
 
 def _sentence(name: str, standing: Standing) -> str:
+    if standing.changed:
+        return f"{before_change(standing)}: `kernelexp run {name}` asks again."
     if standing.verdict is None:
         return "There is no record of it yet."
-    if standing.changed:
-        return f"{logbook.before_change(standing)}: `kernelexp run {name}` asks again."
     if standing.verdict.status is Status.UNMEASURED and not pending.is_placebo(standing):
         # Why is said once, with the figures.
         return " ".join(untimed(standing)) or standing.verdict.sentence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kernelexp.dossier.standing import before_change
 from kernelexp.dossier.tree import same_code_words
 from kernelexp.facts import widths
 from kernelexp.judge.explanation import Question, slowdown
@@ -36,7 +37,7 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
         yield paragraph(others, style="dim")
     if elsewhere := kernel_logs.of_cards(standing, explanation.records)[1:]:
         yield paragraph(f"Elsewhere: {'; '.join(elsewhere)}.", style="warn")
-    if standing.changed:
+    if standing.changed and not standing.doubted:
         words = ", ".join(standing.changed)
         yield paragraph(f"The verdict is from before these changed: {words}.", style="warn")
     elif standing.rewritten:
@@ -73,7 +74,7 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
 def _others(explanation: Explanation) -> str:
     """Says which of several candidates this is, and the fastest that was judged with it."""
     record, count = explanation.standing.record, len(explanation.written.candidates)
-    if count == 1 or record is None:
+    if count == 1 or record is None or explanation.standing.doubted:
         return ""
     arm = explanation.sides.candidate.case.arm
     places = {
@@ -110,6 +111,9 @@ def _refused(explanation: Explanation) -> Iterator[Block]:
 
 def _verdict(explanation: Explanation) -> Block:
     standing = explanation.standing
+    if standing.doubted and standing.record:
+        words = f"Verdict: none: {before_change(standing)} [{standing.record.run}]."
+        return paragraph(words, style="warn")
     if standing.verdict is None or standing.record is None:
         return paragraph("Verdict: none, as there is no record of it.")
     verdict, record = standing.verdict, standing.record
