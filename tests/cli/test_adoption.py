@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,13 @@ from support import Kx
 from kernelexp import project
 from kernelexp.evidence import build
 from kernelexp.model import errors
+from kernelexp.project import editing
+from kernelexp.services.adopt import adopted
 
+ADOPTED = functools.partial(
+    adopted.Compiled,
+    **{"kernel": "ring", "title": "", "source": "", "origin": "", "arch": "sm_90a", "entries": ()},
+)
 KERNEL = "__global__ void {}(float* y) {{ y[threadIdx.x] = {}; }}\n"
 
 
@@ -124,6 +131,43 @@ def test_a_kernel_that_nothing_replaces_stays(
     assert failed.exit_code == code, failed.output
     assert "note: nothing replaced the old ring: it is back\n" in failed.stderr
     assert files(ring) == before
+
+
+@pytest.fixture
+def two(ring: Path, kx: Kx) -> Path:
+    """A project with two kernels, an experiment each."""
+    command = ("adopt", "../ring.cu", "--arch", "sm_90a", *FILL, REFERENCE, "--smem", "512")
+    for name in ("first", "ring"):
+        kx(*command, "--axis", "STAGES=4", "--kernel", name, cwd=ring)
+    return ring
+
+
+ANOTHER = ("new", "Another", "--kernel", "first", "--set", "stages=4", "--hypothesis", "None.")
+
+
+def test_what_another_process_adds_while_an_adoption_fails_stays(two: Path, kx: Kx) -> None:
+    folder = two / "variants/ring"
+    text = (two / "experiments.yaml").read_text()
+    text = editing.remove(editing.remove(text, "experiments", ["E2"]), "kernels", ["ring"])
+    before = {two / "experiments.yaml": text.encode()}
+    kx(*ANOTHER, cwd=two)
+    adopted.discard(ADOPTED(folder=folder), before)
+    loaded = project.load(two)
+    assert (list(loaded.kernels), list(loaded.experiments)) == (["first"], ["E1", "E3"])
+    assert not folder.exists()
+
+
+def test_what_another_process_adds_while_a_replacement_fails_stays(two: Path, kx: Kx) -> None:
+    former = two / ".kernelexp/replaced/ring/problem.py"
+    former.parent.mkdir(parents=True)
+    former.write_text("of one before\n")
+    with adopted.replacing(project.load(two), "ring", "--kernel"):  # and nothing is adopted
+        kx(*ANOTHER, cwd=two)
+    loaded = project.load(two)
+    assert [*loaded.kernels] == ["first", "ring"]
+    assert len(loaded.experiments) == 3
+    assert {one.title for one in loaded.experiments.values()} >= {"Another"}
+    assert former.read_text() == "of one before\n"
 
 
 def test_a_kernel_with_records_is_not_replaced(ring: Path, kx: Kx) -> None:

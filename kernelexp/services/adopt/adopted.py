@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import cast, get_args
 
 import msgspec
+import yaml
 
 from kernelexp.facts.chips import ARCHITECTURES
 from kernelexp.logs import records
 from kernelexp.model.errors import UsageError, join, suggest
 from kernelexp.model.spelling import is_name
-from kernelexp.project import Project, editing, layout
+from kernelexp.project import Project, editing, layout, load
 from kernelexp.services.adopt import answers as answering
 from kernelexp.services.adopt import draft, jobs
 from kernelexp.services.adopt import entry as entries
@@ -88,7 +89,8 @@ def replacing(project: Project, kernel: str, option: str) -> Iterator[str]:
     text = editing.remove(text, "kernels", [kernel])
     folder, kept = project.root / "variants" / kernel, f".kernelexp/replaced/{kernel}"
     place = project.root / kept
-    shutil.rmtree(place, ignore_errors=True)
+    former = place.with_name(f"{place.name}.former")  # of a replacement before this one
+    shutil.rmtree(former, ignore_errors=True)
     place.parent.mkdir(parents=True, exist_ok=True)
     try:
         disk.write((project.root / layout.FILE).resolve(), text.encode())
@@ -96,14 +98,46 @@ def replacing(project: Project, kernel: str, option: str) -> Iterator[str]:
             if name not in inside:
                 (project.root / project.places[name].partition(":")[0]).unlink()
         if folder.is_dir():
+            if place.is_dir():
+                place.rename(former)
             folder.rename(place)
         yield kept
     finally:
         if not folder.exists():
             if place.is_dir():
                 place.rename(folder)
-            for path, content in before.items():
-                disk.write(path.resolve(), content)
+            if former.is_dir():
+                former.rename(place)
+            with disk.alone(project.root):
+                _put_back(project, kernel, inside, before)
+        shutil.rmtree(former, ignore_errors=True)
+
+
+def _put_back(
+    project: Project, kernel: str, experiments: Sequence[str], before: Mapping[Path, bytes]
+) -> None:
+    """Restores a kernel and its experiments; what others have written since stays, also where it
+    has the id of one of them, which gets another."""
+    file = project.root / layout.FILE
+    for path, content in before.items():
+        if path != file and not path.exists():
+            disk.write(path, content)
+    then, text = before[file].decode(), editing.read(project.root)
+    was, now = yaml.safe_load(then), yaml.safe_load(text)
+    if kernel not in (now.get("kernels") or {}):
+        text = editing.insert(text, "kernels", {kernel: was["kernels"][kernel]})
+    taken = now.get("experiments") or {}
+    if own := {name: was["experiments"][name] for name in experiments if name not in taken}:
+        text = editing.insert(text, "experiments", own)
+    _write_yaml(file, then if yaml.safe_load(text) == was else text)
+    for name in experiments:
+        if name in taken:
+            now_project, item = load(project.root), was["experiments"][name]
+            editing.add(now_project, editing.next_id(now_project, kernel, item["arch"]), item)
+
+
+def _write_yaml(file: Path, text: str) -> None:
+    disk.write(file.resolve(), text.encode())
 
 
 @contextmanager
@@ -122,10 +156,10 @@ def finish(project: Project, compiled: Compiled, answers: Answers, flags: Sequen
     card = ARCHITECTURES[compiled.arch].card
     every = tuple(dict.fromkeys((*flags, *compiled.flags)))
     entry = draft.kernel(compiled.title, compiled.source, compiled.arch, card, every, answers.axes)
-    path = project.root / layout.FILE
-    yaml = editing.insert(editing.read(project.root), "kernels", {compiled.kernel: entry})
-    write(compiled.folder, {"problem.py": text})
-    disk.write(path.resolve(), yaml.encode())
+    with disk.alone(project.root):
+        whole = editing.insert(editing.read(project.root), "kernels", {compiled.kernel: entry})
+        write(compiled.folder, {"problem.py": text})
+        _write_yaml(project.root / layout.FILE, whole)
     return text
 
 
@@ -138,13 +172,32 @@ def configuration(root: Path) -> dict[Path, bytes]:
 
 def discard(compiled: Compiled, before: Mapping[Path, bytes]) -> None:
     """Removes a kernel that was not finished: its folder, and what experiments.yaml and experiments
-    have of it that configuration() did not have."""
+    have of it that configuration() did not have. What others have written since stays."""
     shutil.rmtree(compiled.folder, ignore_errors=True)
-    for path, content in configuration(compiled.folder.parent.parent).items():
-        if path not in before:
-            path.unlink()
-        elif content != before[path]:
-            disk.write(path.resolve(), before[path])
+    root = compiled.folder.parent.parent
+    with disk.alone(root):
+        now = configuration(root)
+        for path in now.keys() - before.keys():
+            if yaml.safe_load(now[path]).get("kernel") == compiled.kernel:
+                path.unlink()
+        file = root / layout.FILE
+        if now[file] != before[file]:
+            _write_yaml(file, _without(compiled.kernel, now[file].decode(), before[file].decode()))
+
+
+def _without(kernel: str, text: str, before: str) -> str:
+    """The text of experiments.yaml without a kernel and its experiments that were not in it before;
+    that text where nothing else has changed."""
+    was, now = yaml.safe_load(before), yaml.safe_load(text)
+    given = now.get("experiments") or {}
+    own = [name for name in given if given[name].get("kernel") == kernel]
+    own = [name for name in own if name not in (was.get("experiments") or {})]
+    text = editing.remove(text, "experiments", own) if own else text
+    if kernel in (now.get("kernels") or {}) and kernel not in (was.get("kernels") or {}):
+        text = editing.remove(text, "kernels", [kernel])
+    left = yaml.safe_load(text)
+    same = all((left.get(key) or {}) == (was.get(key) or {}) for key in left.keys() | was.keys())
+    return before if same else text
 
 
 def parse_map(name: str, text: str) -> MapLayout:

@@ -338,7 +338,6 @@ def experiments(project: Project, launch: AdoptedLaunch) -> Iterator[str]:
         for value in axis.values:
             if value == axis.default:
                 continue
-            identity = editing.next_id(project, kernel, arch)
             experiment = {
                 "kernel": kernel,
                 "arch": arch,
@@ -347,6 +346,8 @@ def experiments(project: Project, launch: AdoptedLaunch) -> Iterator[str]:
                 "candidate": {name: value},
                 "hypothesis": f"Is {name}={value} faster than {name}={axis.default}? Why?",
             }
-            editing.add(project, identity, experiment)
-            project = load(project.root)
+            with disk.alone(project.root):
+                project = load(project.root)  # as it is now: another process may have added one
+                identity = editing.next_id(project, kernel, arch)
+                editing.add(project, identity, experiment)
             yield identity
