@@ -29,7 +29,12 @@ PORT_BYTES = 128
 copies (warpsim/timing/chips/h200.toml), all of a card about a third of that each."""
 _OPERANDS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma"
 _SHARED = "memory_l1_wavefronts_shared_ideal"
-_PIPES = {pipe: f"sm__inst_executed_pipe_{pipe}" for pipe in ("fma", "alu", "xu", "lsu")}
+_PIPES = {
+    "fma": "sm__inst_executed_pipe_fma",
+    "alu": "sm__inst_executed_pipe_alu",
+    "xu": "sm__inst_executed_pipe_xu",
+    "lsu": "sm__inst_executed_pipe_lsu",
+}
 COUNTERS = (MMAS, *sum(_PORTS.values(), ()), _OPERANDS, _SHARED, *_PIPES.values())
 """All that bounds are reckoned from."""
 _POLLING = re.compile(r"SYNCS|NANOSLEEP|ATOM|CCTL|.*\.STRONG")

@@ -53,7 +53,7 @@ def examine(record: Record) -> Swept:
     """All that a sweep's record says, worked out from its samples and its evidence."""
     arms = dict(zip(record.names, record.arms, strict=True))
     timed = record.measurement
-    race = racing.result(timed, record.margin) if timed and len(timed.workers) > 1 else None
+    race = racing.result(timed, record.margin) if timed else None
     values = objective(record) or _ratios(arms)
     # Pairs of variants that were timed side by side: heats tear them apart.
     axes = _axes(record, arms, race) if race and not record.heats else ()

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from kernelexp.evidence.build import combined, listings, steps, store
 from kernelexp.evidence.build.combined import CubinFunction
 from kernelexp.evidence.build.planning import Plan
@@ -36,34 +38,35 @@ class _Waiting:
         return (self.code.target, self.plan.tools) == (other.code.target, other.plan.tools)
 
 
-class _Turns:
-    def __init__(self) -> None:
-        self.cores = threading.Semaphore(CORES)
-        self.changed = threading.Condition()
-        self.busy = 0
-        """Builds that are on a core, or are to be as soon as there is one."""
-        self.waiting: list[_Waiting] = []
+class _Turns(msgspec.Struct):
+    """The builds of this process; read and changed by who holds `_changed`."""
+
+    busy: int = 0
+    """Builds that are on a core, or are to be as soon as there is one."""
+    waiting: list[_Waiting] = []
 
 
 _turns = _Turns()
+_changed = threading.Condition()
+_cores = threading.Semaphore(CORES)
 
 
 @contextlib.contextmanager
 def busy() -> Iterator[None]:
     """A build until its files are there, but for while it waits for others in disassemble()."""
-    with _turns.changed:
+    with _changed:
         _turns.busy += 1
     try:
         yield
     finally:
-        with _turns.changed:
+        with _changed:
             _turns.busy -= 1
-            _turns.changed.notify_all()
+            _changed.notify_all()
 
 
 def core() -> contextlib.AbstractContextManager[bool]:
     """A build's turn to run a compiler."""
-    return _turns.cores
+    return _cores
 
 
 def disassemble(plan: Plan, folder: Path) -> str:
@@ -96,15 +99,15 @@ def _printed(plan: Plan, folder: Path, cubin: bytes) -> str:
 
 def _wait(mine: _Waiting) -> None:
     """Waits until it was disassembled, by this thread or by another."""
-    with _turns.changed:  # in one step, lest others think that nobody comes any more
+    with _changed:  # in one step, lest others think that nobody comes any more
         _turns.waiting.append(mine)
         _turns.busy -= 1
-        _turns.changed.notify_all()
+        _changed.notify_all()
     try:
         while some := _next_with(mine):
             _disassemble(some)
     finally:
-        with _turns.changed:
+        with _changed:
             _turns.busy += 1
             _turns.waiting = [waiting for waiting in _turns.waiting if waiting is not mine]
 
@@ -114,14 +117,14 @@ def _next_with(mine: _Waiting) -> list[_Waiting]:
 
     Waits for either.
     """
-    with _turns.changed:
+    with _changed:
         while not mine.is_done:
             some = [waiting for waiting in _turns.waiting if waiting.goes_with(mine)][:TOGETHER]
             if mine in some and (len(some) == TOGETHER or _turns.busy < CORES):
                 _turns.waiting = [waiting for waiting in _turns.waiting if waiting not in some]
                 _turns.busy += 1
                 return some
-            _turns.changed.wait()
+            _changed.wait()
     return []
 
 
@@ -134,9 +137,9 @@ def _disassemble(some: list[_Waiting]) -> None:
             if len(some) > 1:
                 result = steps.disassemble_together(first.plan, first.folder, codes)
     finally:
-        with _turns.changed:
+        with _changed:
             for number, waiting in enumerate(some):
                 waiting.sass = result[number] if result else None
                 waiting.is_done = True
             _turns.busy -= 1
-            _turns.changed.notify_all()
+            _changed.notify_all()

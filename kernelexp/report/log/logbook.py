@@ -8,9 +8,10 @@ from pathlib import Path
 from kernelexp.dossier.standing import Standing, Standings, before_change, rewritten, since
 from kernelexp.dossier.tree import same_code_words
 from kernelexp.judge import consistency
+from kernelexp.judge.statistics import racing
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError
-from kernelexp.model.record import Record
+from kernelexp.model.record import Record, swept_axes
 from kernelexp.model.spelling import spell_point
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import (
@@ -195,8 +196,6 @@ def _changes(log: KernelLog, steps: bool = False) -> Iterator[str]:
 def _sweeps(log: KernelLog) -> Block:
     """A row per sweep: its axes with the other values that it fixed, its GPU where the experiments
     were measured on another, and the fastest variant, if any was timed."""
-    from kernelexp.report.runs import sweep  # what runs sweeps is not loaded where there is none
-
     cards = _cards(_standing_records(log))
     rows: list[tuple[Cell, ...]] = []
     for record in log.sweeps:
@@ -204,8 +203,33 @@ def _sweeps(log: KernelLog) -> Block:
         if record.measurement and cards not in ([], [record.device]):
             axes += f"; {record.device}"
         former = (figures.NONE, Span(CHANGED, "warn"))
-        rows.append((record.run, axes, *(former if log.changes(record) else sweep.fastest(record))))
+        rows.append((record.run, axes, *(former if log.changes(record) else fastest(record))))
     return table(("Sweep", "Axes", "Time (ms)", "Fastest"), rows, numbers=(2,))
+
+
+def fastest(record: Record) -> tuple[str, str]:
+    """Time and variant of a sweep's fastest arm, and whether that is settled; empty where none was
+    timed."""
+    race = racing.result(record.measurement, record.margin) if record.measurement else None
+    if race is None:
+        return figures.NONE, _best_untimed(record)
+    arm = record.by_name[race.leader]
+    others = len(race.contenders) - 1
+    name = f"{others} other{'s' if others > 1 else ''}"
+    also = f", or {name}, within {100 * record.margin:g}%" if others else ""
+    doubt = also if race.is_decided else " (undecided)"
+    swept = swept_axes(record)
+    own = spell_point({axis: value for axis, value in arm.axes.items() if axis in swept})
+    return figures.time_of(arm), f"{own}{doubt}"
+
+
+def _best_untimed(record: Record) -> str:
+    """The best row of a search by another figure than the time."""
+    if record.tuning is None or record.measurement:
+        return "not timed"
+    from kernelexp.report.runs import sweep  # few logs have such a search
+
+    return sweep.best_row(record, record.tuning)
 
 
 def history(log: KernelLog) -> Block:

@@ -13,7 +13,7 @@ from kernelexp.judge.statistics import plateau as plateaus
 from kernelexp.judge.statistics.racing import RaceResult
 from kernelexp.judge.sweeps import Swept
 from kernelexp.model.arm import Verdict
-from kernelexp.model.record import Record, swept_axes
+from kernelexp.model.record import Record, Tuning, swept_axes
 from kernelexp.model.spelling import Point, spell, spell_point
 from kernelexp.report.document import figures
 from kernelexp.report.document.arms import measurement_lines
@@ -124,22 +124,10 @@ def render(
         yield paragraph(f"Record: {path}", style="dim")
 
 
-def fastest(record: Record) -> tuple[str, str]:
-    """Time and variant of the fastest arm, and whether that is settled; empty where none was
-    timed."""
-    race = sweeps.examine(record).race
-    if race is None and record.tuning and record.measurement is None:
-        best, value, _ = sweep_parts.best(record, sweeps.examine(record))
-        return figures.NONE, f"{_label(record, best)}: {record.tuning.objective} {value}"
-    if race is None:
-        return figures.NONE, "not timed"
-    arm = record.by_name[race.leader]
-    others = len(race.contenders) - 1
-    name = f"{others} other{'s' if others > 1 else ''}"
-    also = f", or {name}, within {100 * record.margin:g}%" if others else ""
-    doubt = also if race.is_decided else " (undecided)"
-    own = spell_point(_own(arm.axes, swept_axes(record)))
-    return figures.time_of(arm), f"{own}{doubt}"
+def best_row(record: Record, tuning: Tuning) -> str:
+    """The best row of a search by another figure than the time, with that figure."""
+    best, value, _ = sweep_parts.best(record, sweeps.examine(record))
+    return f"{_label(record, best)}: {tuning.objective} {value}"
 
 
 def next_step(record: Record) -> str:

@@ -28,7 +28,7 @@ from kernelexp.report.charts.chart import Bars
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Table
 from kernelexp.report.log import listing as log_listing
-from kernelexp.report.log import pending
+from kernelexp.report.log import logbook, pending
 from kernelexp.report.log.pending import PendingArm
 from kernelexp.report.runs import page, sweep_map, sweep_parts
 from kernelexp.report.runs import sizes as sizes_report
@@ -183,7 +183,7 @@ class ProjectSite:
             headers=index.used(rows),
             shown=index.ROWS_SHOWN,
             sweeps=(
-                (record, figures.held(record, own.defaults), sweep_report.fastest(record))
+                (record, figures.held(record, own.defaults), logbook.fastest(record))
                 for own in self.logs
                 for record in own.sweeps
             ),
