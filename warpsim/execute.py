@@ -63,7 +63,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def finished(self) -> bool:
         """Whether every thread would have come to its end on a GPU."""
-        return not any(finding.name in _ENDING for finding in self.findings)
+        return not any(
+            finding.name in _ENDING and not finding.survived for finding in self.findings
+        )
 
 
 def run(

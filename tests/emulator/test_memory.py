@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import found, ptx, run, run_sass
+from harness import EARLY, LATE, found, ptx, run, run_sass
+
+from warpsim import Schedule, compiled
 
 AT = "mul.wide.u32 %d0, %t, {size}; add.u64 %d1, %in, %d0; add.u64 %d2, %out, %d0;"
 SHARED = ".shared .align 16 .b8 s[4096];"
@@ -179,6 +181,70 @@ def test_a_dynamic_array_is_aligned_as_the_strictest_of_its_module_and_named_by_
 def test_shared_memory_has_an_end(address, name):
     body = f"mov.u32 %r0, s; st.shared.b32 {address}, %t;"
     assert found(run(ptx(body, shared=SHARED), {})) == {name}
+
+
+OWN = "mov.u32 %r1, s; shl.b32 %r0, %t, 2; add.u32 %r1, %r1, %r0;"
+SHOWN = "mul.wide.u32 %d0, %t, 4; add.u64 %d1, %out, %d0; st.global.b32 [%d1], %r2;"
+
+
+@pytest.mark.parametrize("compile_", [True, False], ids=["compiled", "Python"])
+def test_a_launch_goes_on_past_the_end_of_shared_memory_as_far_as_a_card_has_some(
+    compile_: bool,
+) -> None:
+    if not compile_:
+        compiled.unload()
+    text = ptx(
+        OWN + "st.shared.b32 [%r1], %t; ld.shared.b32 %r2, [%r1];" + SHOWN,
+        ["out"],
+        shared=".shared .align 4 .b8 s[64];",
+    )
+    for threads, finished in ((32, True), (33, False)):
+        out = np.zeros(64, np.uint32)
+        result = run(text, {"out": out}, threads=threads)
+        assert (found(result), result.finished) == ({"out-of-bounds"}, finished)
+        assert out[:32].tolist() == list(range(32))
+
+
+def test_what_nobody_wrote_past_the_end_of_shared_memory_has_no_value() -> None:
+    shared = ".shared .align 4 .b8 s[64];"
+    text = ptx(OWN + "ld.shared.b32 %r2, [%r1];" + SHOWN, ["out"], shared=shared)
+    names = found(run(text, {"out": np.zeros(64, np.uint32)}))
+    assert names == {"out-of-bounds", "uninitialised-read"}
+
+
+@pytest.mark.parametrize(("offset", "finished"), [(-4, True), (-1024, True), (-1028, False)])
+def test_a_load_before_the_first_shared_variable_finds_the_systems_kilobyte(
+    offset: int, finished: bool
+) -> None:
+    body = f"mov.u32 %r1, s; ld.shared.b32 %r2, [%r1+{offset}];"
+    result = run(ptx(body, shared=".shared .align 4 .b8 s[64];"), {})
+    assert (found(result), result.finished) == ({"out-of-bounds"}, finished)
+
+
+def test_an_index_past_a_shared_variable_reaches_the_next_one() -> None:
+    shared = ".shared .align 4 .b8 s[64]; .shared .align 4 .b8 z[64];"
+    there = "bar.warp.sync -1; mov.u32 %r3, z; xor.b32 %r0, %r0, 64; add.u32 %r3, %r3, %r0;"
+    body = OWN + "st.shared.b32 [%r1], %t;" + there + "@%p1 ld.shared.b32 %r2, [%r3];"
+    out = np.zeros(32, np.uint32)
+    text = ptx("setp.gt.u32 %p1, %t, 15; mov.u32 %r2, 0;" + body + SHOWN, ["out"], shared=shared)
+    result = run(text, {"out": out})
+    assert (found(result), result.finished) == ({"out-of-bounds"}, True)
+    assert out[16:].tolist() == list(range(16, 32))
+
+
+@pytest.mark.parametrize("schedule", [LATE, EARLY], ids=str)
+def test_a_copy_by_threads_past_a_shared_variable_is_out_of_bounds(schedule: Schedule) -> None:
+    shared = ".shared .align 16 .b8 s[SIZE]; .shared .align 4 .b8 z[4];"
+    body = """
+    mov.u32 %r1, s; shl.b32 %r0, %t, 4; add.u32 %r1, %r1, %r0;
+    cvt.u64.u32 %d1, %r0; add.u64 %d2, %in, %d1;
+    cp.async.ca.shared.global [%r1], [%d2], 16; cp.async.wait_all;
+    mov.u32 %r3, z; st.shared.b32 [%r3], 1;
+    """
+    for size, names in ((512, set()), (256, {"out-of-bounds"})):
+        text = ptx(body, ["in"], shared=shared.replace("SIZE", str(size)))
+        result = run(text, {"in": np.zeros(128, np.uint32)}, schedule=schedule)
+        assert found(result) == names
 
 
 @pytest.mark.parametrize("load", ["ld.shared.b32", "atom.shared.add.u32"])

@@ -230,6 +230,17 @@ def test_a_later_products_accumulators_are_not_covered_by_the_wait_for_one_befor
     assert found(wgmma(middle=middle.replace("READ", "%r51"))) == {"wgmma-registers"}
 
 
+@pytest.mark.parametrize("schedule", [LATE, EARLY], ids=str)
+def test_a_warp_that_has_waited_may_overwrite_what_the_whole_warpgroup_multiplied(
+    schedule: Schedule,
+) -> None:
+    """As CUTLASS does, where one thread of a warpgroup frees a stage for a producer."""
+    overwrite = "setp.ge.u32 %p1, %t, 32; @%p1 bra AWAY; WAIT st.shared.b32 [%r2], %t; AWAY:"
+    for wait, expected in (("wgmma.wait_group.sync.aligned 0;", False), ("", True)):
+        result = wgmma(middle=overwrite.replace("WAIT", wait), schedule=schedule)
+        assert ("race" in found(result)) == expected
+
+
 def test_registers_of_a_that_change_before_the_wait_are_found() -> None:
     text = WGMMA.replace("%d10, %d10, %p3, 1, 1, 0, 0;", IN_REGISTERS)
     text = text.replace("FENCE", "".join(f"mov.u32 %r4{i}, 0;" for i in range(5, 9)) + FENCE)

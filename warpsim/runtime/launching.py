@@ -115,7 +115,7 @@ def error_of(findings: tuple[Finding, ...], destroys: Destroyed) -> int:
 
     destroys: "context" as on a card; with "kernel", a bad access ends nothing but its launch.
     """
-    ending = [finding.name for finding in findings if finding.name in _ERRORS]
+    ending = [x.name for x in findings if x.name in _ERRORS and not x.survived]
     if not ending or (destroys == "kernel" and ending[0] in _ACCESSES):
         return SUCCESS
     return _ERRORS[ending[0]]

@@ -25,6 +25,12 @@ __global__ void add(const float* a, float* b, int n) {
   if (i < n) b[i] += a[i];
 }
 
+__global__ void past_the_tile(float* out) {
+  __shared__ float tile[31];
+  tile[threadIdx.x] = threadIdx.x;
+  out[threadIdx.x] = tile[threadIdx.x];
+}
+
 __global__ void neighbours(float* out) {
   __shared__ float tile[64];
   tile[threadIdx.x] = threadIdx.x;
@@ -185,6 +191,7 @@ int main(int, char** words) {
     fill_too_much<<<1, 1024>>>(more + (1 << 24), 1024);
     printf("%s\n", cudaGetErrorString(cudaDeviceSynchronize()));
   }
+  if (is("past-tile")) past_the_tile<<<1, 32>>>(more);
   if (is("uninitialised")) add<<<1, 128>>>(data, more, N);
   if (is("race")) neighbours<<<1, 64>>>(data);
   if (is("kernel-after-free")) cudaFree(more), fill<<<1, 128>>>(more, N), more = nullptr;

@@ -108,6 +108,12 @@ def test_a_bad_access_ends_all_that_follows_or_only_its_launch(run: Exec) -> Non
         assert [finding.name for finding in executed.findings] == ["out-of-bounds"]
 
 
+def test_a_bad_access_that_a_card_does_not_see_ends_nothing(run: Exec) -> None:
+    executed, printed = run("past-tile")
+    assert printed == run("none")[1]
+    assert [finding.name for finding in executed.findings] == ["out-of-bounds"]
+
+
 def test_a_finding_in_a_kernel_names_the_line_of_the_kernel(run: Exec) -> None:
     (result,) = run("out-of-bounds")[0].findings
     text = SOURCE.read_text().splitlines()[result.line - 1]

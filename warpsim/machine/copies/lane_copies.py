@@ -39,7 +39,11 @@ class LaneCopy:
         kept, source, to = kept.copy(), source.copy(), to.copy()
         wanted: Array = (kept > 0) if m is True else (kept > 0) & m
         shared = machine.shared_space
-        placed = shared.within(warps, to, write, m)
+
+        def check(offsets: Array, m: Mask) -> None:
+            shared.writable(warps, offsets, write, m)
+
+        placed = shared.within(warps, to, write, m, check)
         if placed is None:
             return
         offsets, m = placed

@@ -30,6 +30,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     later: bool = False
     """Whether it was seen after a fault that ends a launch on a GPU, so that it may follow from
     that one."""
+    survived: bool = False
+    """Whether a GPU goes on after it, though it is out of bounds: an access to shared memory that
+    stays in what the CTA has there."""
 
     def where(self) -> str:
         """Source line, line of the listing, launch, CTA and warp, as far as they are known."""
@@ -125,6 +128,15 @@ class BadLanes(Fatal):
         self.lanes = lanes
 
 
+class Astray(BadLanes):
+    """The same of lanes that a GPU lets access what lies there."""
+
+    def __init__(self, lanes: Array, offsets: Array) -> None:
+        """offsets: of the arena, where that is."""
+        super().__init__(lanes)
+        self.offsets = offsets
+
+
 class Findings:
     """Collects findings: one for each cause, with a count of its repeats."""
 
@@ -142,12 +154,13 @@ class Findings:
         cta: int = -1,
         warp: int = -1,
         cause: str = "",
+        survived: bool = False,
     ) -> None:
         """Notes a mistake; `cause`: what it has in common with others, if not the source line."""
         if not cause and site is not None:
             own = site.source.own() if site.source else None
             cause = f"{own.file}:{own.line}" if own else f"line {site.line}"
-        if self.again(name, cause):
+        if self.again(name, cause, survived=survived):
             return
         assert name in NAMES or name in FORMAL, name
         self._found[name, cause] = Finding(
@@ -160,13 +173,16 @@ class Findings:
             warp=warp,
             cause=cause,
             later=self.faulted,
+            survived=survived,
         )
 
-    def again(self, name: str, cause: str) -> bool:
+    def again(self, name: str, cause: str, *, survived: bool = False) -> bool:
         """Counts a mistake that was noted before; False if it was not."""
         old = self._found.get((name, cause))
         if old is not None:
-            self._found[name, cause] = msgspec.structs.replace(old, count=old.count + 1)
+            survived = survived and old.survived
+            count = old.count + 1
+            self._found[name, cause] = msgspec.structs.replace(old, count=count, survived=survived)
         return old is not None
 
     def any(self) -> bool:
@@ -177,7 +193,10 @@ class Findings:
         for key, finding in other._found.items():
             old = self._found.get(key)
             count = finding.count + (old.count if old else 0)
-            self._found[key] = msgspec.structs.replace(old or finding, count=count)
+            survived = finding.survived and (old is None or old.survived)
+            self._found[key] = msgspec.structs.replace(
+                old or finding, count=count, survived=survived
+            )
         self.faulted |= other.faulted
 
     def all(self) -> tuple[Finding, ...]:

@@ -39,6 +39,9 @@ OFFSET_MASK = (1 << RANK_SHIFT) - 1
 # Between arrays: an access this far past an array's end is still found.
 GUARD_BYTES = 4096
 SHARED_GUARD = 1024
+SHARED_UNIT = 128
+"""Bytes in multiples of which a card gives a CTA shared memory: on an H100, loads, stores and
+atomics past the end fault from there on; loads of the kilobyte before the first variable do not."""
 DESCRIBABLE = 256 << 10
 """Addresses that a matrix descriptor has room for."""
 WORKSPACE_BYTES = 8
@@ -136,6 +139,13 @@ class SharedLayout:
         self.end = self.packed + guards * apart
         self._gaps = [self._gap(v, padded + guards) for v in static] if apart else []
         self.stride = _up(self.end + 1024, 1024)
+        self.limit = self.stride - SHARED_UNIT
+        """What a program may address ends here; the rest stands for memory of a card that belongs
+        to no variable."""
+        self._static = [(v.name, SHARED_GUARD * i * apart) for i, v in enumerate(static)]
+        """Each static variable, and how much higher than on the card it lies."""
+        self._dynamic = padded, guards * apart
+        """The same of the dynamic array, which begins there on the card."""
 
     def _gap(self, variable: Variable, dynamic: int) -> tuple[int, int]:
         """What lies between a static variable and the next: offset and bytes."""
@@ -146,7 +156,7 @@ class SharedLayout:
     def name_at(self, low: int) -> str:
         """The variable at an offset in a CTA's shared memory."""
         before = [(first, name) for name, first in self.symbols.items() if first <= low]
-        return max(before)[1] if before else ""
+        return max(before)[1] if before and low < self.limit else ""
 
     def spell(self, low: int, element: int = 0) -> str:
         """An offset as findings name it: `shared 0x408 (byte 8 of full)`, or by elements of some
@@ -177,11 +187,27 @@ class SharedLayout:
             return f"{_own_name(name)} ({self._sizes[name]:,} bytes)"
         return ""
 
+    def on_card(self, low: int, size: int, *, store: bool) -> int:
+        """Where what a card has at the address of an access outside of all variables lies here; -1
+        if it ends the launch there."""
+        before = [raised for name, raised in self._static if self.symbols[name] <= low]
+        raised = self._dynamic[1] if low >= self.end else max(before, default=0)
+        card = low - raised
+        past = self.packed <= card and card + size <= _up(self.packed, SHARED_UNIT)
+        if past or (0 <= card <= SHARED_RESERVED - size and not store):
+            return self.limit + card % SHARED_UNIT
+        for name, raised in self._static:
+            first = self.symbols[name] - raised
+            if first <= card and card + size <= first + self._sizes[name]:
+                return card + raised
+        first, raised = self._dynamic
+        return card + raised if first <= card and card + size <= self.packed else -1
+
     def allocate(self, arena: Arena, ctas: int, *, reserved: bool) -> None:
         """In an arena that nobody has used; reserved: all of what belongs to the system too."""
         own = slice(SCRATCH_BYTES, SCRATCH_BYTES + ctas * self.stride)
         state, data = (part[own].reshape(ctas, -1) for part in (arena.state, arena.data))
-        state[:, SHARED_RESERVED : self.end] = UNWRITTEN
+        state[:, SHARED_RESERVED : self.end] = state[:, self.limit :] = UNWRITTEN
         for first, size in self._gaps:
             state[:, first : first + size] = OUTSIDE
         # The barriers of cooperative groups lie in it, and nobody initialises them.

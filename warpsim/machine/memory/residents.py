@@ -43,6 +43,7 @@ class Residents:
         self.warps_per_cta = execution.warps_per_cta
         self.layout = execution.layout
         self.shared_stride = execution.layout.stride
+        self.shared_limit = execution.layout.limit
         count = min(self.resident, execution.grid_ctas - first)
         self._end = first + count
         self.ctas = [self._cta(first + place, place) for place in range(count)]
@@ -109,11 +110,20 @@ class Residents:
     # Findings
 
     def report(
-        self, name: str, sentence: str, site: Site | None, place: int = -1, cause: str = ""
+        self,
+        name: str,
+        sentence: str,
+        site: Site | None,
+        place: int = -1,
+        cause: str = "",
+        *,
+        survived: bool = False,
     ) -> None:
         """A finding at an instruction of the warp at `place`, or of an engine; see Findings.add."""
         cta, warp = (-1, -1) if place < 0 else (self.cta_of(place).number, self.warp_of(place))
-        self.execution.findings.add(name, sentence, site, cta=cta, warp=warp, cause=cause)
+        self.execution.findings.add(
+            name, sentence, site, cta=cta, warp=warp, cause=cause, survived=survived
+        )
 
     def warp_name(self, place: int) -> str:
         return f"warp {self.warp_of(place)} of CTA {self.cta_of(place).number}"
@@ -154,7 +164,7 @@ class Residents:
     def shared_offset(self, place: int, address: int, site: Site) -> tuple[int, int, int]:
         """(arena offset, resident CTA, offset in it) of a shared or cluster address of a warp."""
         rank, low = address >> RANK_SHIFT, address & OFFSET_MASK
-        if rank >= self.cluster_size or low >= self.shared_stride:
+        if rank >= self.cluster_size or low >= self.shared_limit:
             self.report(
                 "out-of-bounds",
                 f"shared address {address:#x} is in no CTA of the cluster of {self.cluster_size}.",
@@ -190,7 +200,7 @@ class Residents:
         """Arena offsets of cluster addresses; Fatal with a finding for one outside the cluster."""
         value = address.astype(np.int64)
         rank, low = value >> RANK_SHIFT, value & OFFSET_MASK
-        wrong: Array = (rank < 0) | (rank >= self.cluster_size) | (low >= self.shared_stride)
+        wrong: Array = (rank < 0) | (rank >= self.cluster_size) | (low >= self.shared_limit)
         wrong = wrong if m is True else wrong & m
         if wrong.any():
             row, lane = first_true(wrong)

@@ -390,7 +390,9 @@ class WgmmaWait(PendingWait):
             slots = [to.slots for to in writing]
             report_early_read(machine, state.reads.behind(machine, self.site, slots), place)
         state.fenced.discard(place)
-        # What the MMAs have read may be overwritten by whoever hears of this.
+        # What the MMAs have read may be overwritten by whoever hears of this: they are the
+        # warpgroup's. On an H100 the wait of one warp lasts until the last has issued them and
+        # nothing is read any more, and CUTLASS lets one thread of a warpgroup free a stage.
         first, _ = _position(machine, place)
         machine.clocks.learn(place, machine.clocks.tensor + first % SLOTS, landed)
 

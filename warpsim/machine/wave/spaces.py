@@ -12,7 +12,7 @@ from warpsim import compiled
 from warpsim.machine.checks.neighbours import Neighbours
 from warpsim.machine.checks.races import Races
 from warpsim.machine.core.arrays import Array, Mask
-from warpsim.machine.core.findings import BadLanes
+from warpsim.machine.core.findings import Astray, BadLanes
 from warpsim.machine.core.marks import LOADED, Origin
 from warpsim.machine.core.warps import Warps
 from warpsim.machine.counts.access import AccessCost, AccessKind, global_cost, shared_cost
@@ -90,10 +90,15 @@ class Space(Memory):
     ) -> tuple[Array, Mask] | None:
         """Arena offsets of an access and its lanes, without those that there is a finding about:
         they load poison and store nothing. None if no lane is left."""
+        strays: list[Astray] = []
         while True:
             try:
                 offsets = self.offsets(warps, address, access, m)
+                for stray in strays:
+                    offsets = np.where(stray.lanes, stray.offsets, offsets)
                 check(offsets, m)
+            except Astray as stray:
+                strays.append(stray)
             except BadLanes as bad:
                 m = ~bad.lanes if m is True else m & ~bad.lanes
                 if not m.any():
@@ -126,7 +131,7 @@ class Space(Memory):
                 return
 
         def check(offsets: Array, m: Mask) -> None:
-            self._writable(warps, offsets, access, m)
+            self.writable(warps, offsets, access, m)
 
         placed = self.within(warps, address, access, m, check)
         if placed is not None:
@@ -137,7 +142,7 @@ class Space(Memory):
         self, warps: Warps, offsets: Array, values: Array, access: AccessKind, m: Mask
     ) -> None:
         """A store, but for the race check."""
-        self._writable(warps, offsets, access, m)
+        self.writable(warps, offsets, access, m)
         self._put(warps, offsets, values, access, m)
 
     def _put(
@@ -152,7 +157,7 @@ class Space(Memory):
 
     def update_check(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         """What an atomic update of these offsets is checked for and counted as."""
-        self._writable(warps, offsets, access, m)
+        self.writable(warps, offsets, access, m)
         if not self.arena.readable(offsets, access.size):
             self._unreadable(warps, offsets, access, m)
         self.written(warps, offsets, offsets, access, m)
@@ -160,7 +165,7 @@ class Space(Memory):
             self.residents.polls.note(self.polled, warps, offsets, access, m)
         self.count(warps, offsets, access, m)
 
-    def _writable(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
+    def writable(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         state = self.arena.state
         last = _UNWRITABLE[state[offsets + (access.size - 1)]]
         # Objects begin at multiples of 8 bytes: a longer access may end beyond one.
@@ -211,6 +216,21 @@ class Space(Memory):
     def fail(
         self, name: str, what: str, warps: Warps, address: Array, access: AccessKind, wrong: Array
     ) -> None:
+        self.accuse(name, what, warps, address, access, wrong)
+        raise self.residents.execution.fault(wrong)
+
+    def accuse(
+        self,
+        name: str,
+        what: str,
+        warps: Warps,
+        address: Array,
+        access: AccessKind,
+        wrong: Array,
+        *,
+        survived: bool = False,
+    ) -> None:
+        """The finding about the first of some lanes."""
         row, lane = (int(index[0]) for index in np.nonzero(wrong))
         value = int(np.broadcast_to(address, wrong.shape)[row, lane])
         place = int(warps.warps[row])
@@ -218,8 +238,8 @@ class Space(Memory):
         who = self.residents.thread_name(32 * place + lane)
         byte = self.residents.byte_at(self.name, value) if name != "out-of-bounds" else ""
         at = f"{self.name} address {value:#x}{byte and f' ({byte})'}"
-        self.residents.report(name, f"{verb} by {who} {way} {at} {what}.", access.site, place)
-        raise self.residents.execution.fault(wrong)
+        sentence = f"{verb} by {who} {way} {at} {what}."
+        self.residents.report(name, sentence, access.site, place, survived=survived)
 
     def leave(
         self,
@@ -385,7 +405,7 @@ class SharedMemory(Space):
             self.fast = _fast(races, self._bounds, residents.execution)
 
     def _bounds(self, warps: Warps) -> tuple[Array, Array, int]:
-        return warps.shared[:, 0], warps.shared_base[:, 0], self.residents.shared_stride
+        return warps.shared[:, 0], warps.shared_base[:, 0], self.residents.shared_limit
 
     def on_barrier(self, offsets: Array, access: AccessKind) -> None:
         self.mbarriers.overwrite(offsets, access.site)
@@ -396,7 +416,7 @@ class SharedMemory(Space):
             off = np.where(m, off, 0)
         self.aligned(warps, off, access, m)
         inside = (off - warps.shared_base).view(np.uint64)
-        beyond = inside >= self.residents.shared_stride
+        beyond = inside >= self.residents.shared_limit
         if m is not True:
             beyond &= m
         if beyond.any():
@@ -419,6 +439,26 @@ class SharedMemory(Space):
         dynamic = execution.launch.dynamic_smem_bytes
         of_launch = f", {dynamic:,} of them dynamic_smem_bytes of the launch" if dynamic else ""
         return f"; the CTA has {execution.layout.packed - SHARED_RESERVED:,} bytes{of_launch}"
+
+    def leave(
+        self,
+        warps: Warps,
+        address: Array,
+        access: AccessKind,
+        wrong: Array,
+        memory: str = "every object",
+    ) -> None:
+        """Lanes that a card lets go on do so behind the others."""
+        low, layout = np.broadcast_to(address, wrong.shape), self.residents.layout
+        there = np.full(wrong.shape, -1)
+        if self.name == SharedMemory.name:
+            offsets, how = low[wrong].tolist(), access.store
+            there[wrong] = [layout.on_card(x, access.size, store=how) for x in offsets]
+        if (ending := wrong & (there < 0)).any():
+            super().leave(warps, address, access, ending, memory)
+        what = f"({access.size} bytes) is outside {memory}{self.beside(int(low[wrong][0]))}"
+        self.accuse("out-of-bounds", what, warps, address, access, wrong, survived=True)
+        raise Astray(wrong, there + warps.shared)
 
     def read(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         if access.relaxed:
