@@ -17,7 +17,7 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.console import print_message
 from kernelexp.cli.emulate import execute
-from kernelexp.model.errors import OK, USAGE, WRONG_RESULT, KernelexpError, UsageError
+from kernelexp.model.errors import OK, USAGE, WRONG_RESULT, KernelexpError, UsageError, join
 from warpsim.dtypes import INTEGERS
 
 if TYPE_CHECKING:
@@ -64,6 +64,11 @@ def tell(compiled: Compiled, answers: Answers) -> None:
         print_message(
             f"note: {name} is written by one launch and read by a later one: it is the job's own "
             f"and compared with nothing; if it is a result too, say --output {name}"
+        )
+    if compiled.unset:
+        print_message(
+            "note: __constant__ memory that only host code sets is zero in an experiment: "
+            f"{join(compiled.unset)}; give it values in the copy of the source"
         )
     _tell_omitted(compiled)
 

@@ -10,7 +10,7 @@ import typer
 
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
-from kernelexp.cli.console import output, print_document, print_json, print_text
+from kernelexp.cli.console import output, print_document, print_json, print_message, print_text
 from kernelexp.cli.modes import refuse_all_but
 from kernelexp.cli.options import HERE, option
 from kernelexp.model import errors
@@ -70,7 +70,9 @@ def log(
         return
     logs = kernel_logs.assemble(loaded)
     common.warn(loaded.root, (unreadable for one in logs for unreadable in one.unreadable))
-    if check:
+    if not logs and not (check or json or csv):
+        print_message("note: there are no experiments yet: kernelexp new adds one")
+    elif check:
         if not logbook.is_current(loaded.root, logbook.file(logs)):
             typer.echo(f"{logbook.NAME} is out of date: render it with `kernelexp log --write`.")
             raise typer.Exit(errors.REGRESSION)

@@ -216,3 +216,18 @@ def test_an_axis_may_have_the_name_that_a_template_gives_its_own_parameter(
 
 
 HOST = "float* y) { constexpr int B = 2;"
+
+
+CONSTANT = """__constant__ float scale; __constant__ int table[4];
+__constant__ float own[2] = {1, 2}; __constant__ float unused[3];
+__global__ void wanted(float* y) {
+  y[threadIdx.x] = scale * table[threadIdx.x & 3] + own[threadIdx.x & 1];
+}
+"""
+
+
+def test_constant_memory_that_nobody_sets_is_named(own: Path, kx: Kx) -> None:
+    (own.parent / "constant.cu").write_text(CONSTANT)
+    result = kx("adopt", "../constant.cu", "--arch", "sm_90a", cwd=own)
+    assert "note: __constant__ memory that only host code sets is zero" in result.stderr
+    assert "in an experiment: scale, table; give it values" in " ".join(result.stderr.split())

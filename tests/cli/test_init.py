@@ -43,6 +43,13 @@ def test_it_ends_with_the_next_command(tmp_path: Path, kx: Kx) -> None:
     assert kx("init", cwd=tmp_path).stdout.splitlines()[-1] == "next: kernelexp run E1"
 
 
+def test_the_log_of_a_project_without_experiments_says_so(tmp_path: Path, kx: Kx) -> None:
+    kx("init", "new", "--empty", cwd=tmp_path)
+    result = kx("log", cwd=tmp_path / "new")
+    assert "there are no experiments yet" in result.stderr
+    assert result.stdout == ""
+
+
 def test_an_empty_project_awaits_a_kernel(tmp_path: Path, kx: Kx) -> None:
     result = kx("init", "new", "--empty", cwd=tmp_path)
     assert result.stdout.splitlines()[-1] == "next: cd new && kernelexp adopt FILE.cu"

@@ -253,6 +253,9 @@ def describe_set(indices: Sequence[int], extent: int, name: str) -> str:
     if len(indices) > _NEARLY_ALL * extent:
         missing = sorted(set(range(extent)) - set(indices))
         return f"all {name}s but {describe_set(missing, extent, name)}"
+    if len(runs) == 2:  # one gap is no period
+        one, other = (_spell_run(*run) for run in runs)
+        return f"{name}s {one} and {other}"
     lengths = {end - begin for begin, end in runs[:-1]}
     steps = {later[0] - run[0] for run, later in itertools.pairwise(runs)}
     if len(lengths) == len(steps) == 1 and runs[-1][1] - runs[-1][0] <= min(lengths):
@@ -264,6 +267,10 @@ def describe_set(indices: Sequence[int], extent: int, name: str) -> str:
 
 
 _NEARLY_ALL = 0.95
+
+
+def _spell_run(begin: int, end: int) -> str:
+    return str(begin) if end == begin + 1 else f"{begin} to {end - 1}"
 
 
 def _runs(indices: Sequence[int]) -> list[tuple[int, int]]:

@@ -52,6 +52,8 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
     """Of axes, by the place in a template's arguments that they have."""
     cluster: tuple[str, ...] = ()
     """That its source's host code launches it with, in the notation of a grid."""
+    unset: tuple[str, ...] = ()
+    """Constant memory that it reads and that the source gives no value."""
     dynamic_smem_bytes: int = 0
     """Of its launch, where the compiler that made it has written that down."""
 

@@ -134,6 +134,14 @@ def symbols(ptx: str) -> list[str]:
     return re.findall(r"\.entry\s+([\w$.]+)", ptx)
 
 
+def unset_constants(ptx: str) -> tuple[str, ...]:
+    """The names of constant memory that a PTX file reads and gives no value: host code sets it."""
+    declared = re.findall(r"^[ \t]*(?:\.\w+[ \t]+)*?\.const\b[^={;]*;", ptx, re.M)
+    names = [re.findall(r"([\w$]+)[ \t]*(?:\[\d*\])?[ \t]*;", item)[-1] for item in declared]
+    uses = (re.findall(rf"(?<![\w$]){re.escape(name)}(?![\w$])", ptx) for name in names)
+    return tuple(plain_name(x) for x, places in zip(names, uses, strict=True) if len(places) > 1)
+
+
 def _squeezed(text: str) -> str:
     return re.sub(r"\s", "", text)
 

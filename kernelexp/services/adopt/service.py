@@ -227,6 +227,7 @@ def compile_entry(
         more = (*more, *_stub_flags(variant.kernel, whole.texts))
         variant = msgspec.structs.replace(variant, flags=(*chosen.flags, *more))
         entries = _entries(project.root, variant, tools, builds[-1], chosen.entries)
+        unset = jobs.unset_constants(_ptx(project.root, builds[-1]))
     return Compiled(
         kernel=chosen.kernel,
         title=f"{_short(names, chosen.entries)} of {Path(copy.origin).name}",
@@ -238,6 +239,7 @@ def compile_entry(
         left=(*others, *left),
         flags=tuple(more),
         places=chosen.places,
+        unset=unset,
         cluster=adopted.launched(chosen.copy.texts.values()),
     )
 
@@ -294,9 +296,7 @@ def _entries(
     built: Arm,
     chosen: Sequence[ChosenEntry],
 ) -> tuple[KernelEntry, ...]:
-    artefacts = build.artefacts(root, built.identity)
-    assert artefacts.ptx is not None  # of a source there always is one
-    ptx = artefacts.ptx.read_text("utf-8", "replace")
+    ptx = _ptx(root, built)
     chosen_symbols = [_symbol(root, variant, tools, ptx, chosen_entry) for chosen_entry in chosen]
     names = Counter(map(plain_name, jobs.symbols(ptx)))
 
@@ -312,6 +312,12 @@ def _entries(
         return jobs.called(named, chosen_entry.arguments)
 
     return tuple(map(read, chosen_symbols, chosen))
+
+
+def _ptx(root: Path, built: Arm) -> str:
+    path = build.artefacts(root, built.identity).ptx
+    assert path is not None  # of a source there always is one
+    return path.read_text("utf-8", "replace")
 
 
 def _symbol(root: Path, variant: Variant, tools: Toolchain, ptx: str, chosen: ChosenEntry) -> str:
