@@ -128,12 +128,23 @@ def code_digest(cubin: bytes) -> str:
                 for name, row in named
                 if not _DEBUG.match(name) and name != _TOOL
             ),
-            # Type, flags, address, sizes and alignment: where they lie moves with the line tables.
-            *(("segment", row[:2], row[3:]) for row in segments),
+            *(("segment", *_loaded(row, named)) for row in segments),
         )
     except (struct.error, IndexError, ValueError):
         parts = (cubin,)
     return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _loaded(segment: _Row, sections: Sequence[tuple[str, _Row]]) -> tuple[object, ...]:
+    """Which sections a segment loads, and how, but neither where it begins in the file nor its
+    size: that has padding, and both move with the line tables before it."""
+    kind, flags, offset, *addresses, in_file, in_memory, alignment = segment
+    names = (
+        name
+        for name, row in sections
+        if row[1] != _NOBITS and row[5] and offset <= row[4] and row[4] + row[5] <= offset + in_file
+    )
+    return kind, flags, *addresses, in_memory - in_file, alignment, *names
 
 
 def _sections(cubin: bytes) -> tuple[tuple[Any, ...], list[tuple[str, _Row]]]:

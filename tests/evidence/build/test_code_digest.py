@@ -18,7 +18,7 @@ KERNEL = """.version 9.0
 .visible .entry k(.param .u64 x) .maxntid 64 {{
     .reg .b64 %rd<3>;
     .reg .b32 %r<4>;
-    .shared .align 4 .b8 buffer[64];
+    .shared .align {aligned} .b8 buffer[64];
     .loc 1 3 5
     ld.param.u64 %rd1, [x];
     ld.global.u32 %r1, [%rd1];
@@ -34,8 +34,10 @@ KERNEL = """.version 9.0
 """
 
 
-def digest(tools: Toolchain, folder: Path, arch: str, old: str = "", new: str = "") -> str:
-    text = KERNEL.format(arch=arch)
+def digest(
+    tools: Toolchain, folder: Path, arch: str, old: str = "", new: str = "", *, aligned: int = 4
+) -> str:
+    text = KERNEL.format(arch=arch, aligned=aligned)
     assert old in text
     (folder / "k.ptx").write_text(text.replace(old, new) if old else text)
     argv = [tools.ptxas, f"-arch={arch}", "--generate-line-info", "k.ptx", "-o", "k.cubin"]
@@ -54,6 +56,18 @@ def test_line_tables_do_not_count(
     tools: Toolchain, tmp_path: Path, arch: str, old: str, new: str
 ) -> None:
     assert digest(tools, tmp_path, arch) == digest(tools, tmp_path, arch, old, new)
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
+def test_padding_behind_longer_line_tables_does_not_count(
+    tools: Toolchain, tmp_path: Path, arch: str
+) -> None:
+    """Shared memory is aligned in the file too, behind the figures that the kernel exports."""
+    digests = {
+        digest(tools, tmp_path, arch, '"k.cu"', f'"{folder}/k.cu"', aligned=1024)
+        for folder in ("x" * 10, "x" * 100, "x" * 200)
+    }
+    assert len(digests) == 1
 
 
 @pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
