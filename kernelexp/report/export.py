@@ -56,7 +56,7 @@ def log(logs: Sequence[Logged]) -> str:
     writer = csv.DictWriter(text, (*COLUMNS, *further), lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        row = {**row, "changed_since": "; ".join(row["changed_since"])}
+        row = {key: "; ".join(x) if key.endswith("_since") else x for key, x in row.items()}
         writer.writerow({k: printable(v) if isinstance(v, str) else v for k, v in row.items()})
     return text.getvalue()
 

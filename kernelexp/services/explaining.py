@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from kernelexp.dossier import comparability, examine
 from kernelexp.dossier.dossiers import Dossier
@@ -51,6 +52,9 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict | None
     run: str | None
     changed_since: tuple[str, ...]
+    same_code_since: tuple[str, ...] | UnsetType = UNSET
+    """Sources whose text has changed since, where the machine code has not; left out where there
+    are none."""
     conclusion: tuple[str, ...]
     """What the arms are bound by."""
     expectations: tuple[Judged, ...]
@@ -145,6 +149,7 @@ def candidate(
         verdict=standing.verdict,
         run=standing.record.run if standing.record else None,
         changed_since=standing.changed,
+        same_code_since=standing.rewritten or UNSET,
         conclusion=tuple(_conclusions(sides, uses, differences, _change(standing, sides))),
         expectations=judge(written.expectations[number - 1], *arms, margin, name),
         differences=differences,

@@ -50,6 +50,9 @@ class LoggedArm(msgspec.Struct, frozen=True, kw_only=True):
     """A person's word; empty where there is none."""
     changed_since: tuple[str, ...]
     """What has changed since the run; figures and verdict are then left out."""
+    same_code_since: tuple[str, ...] | UnsetType = UNSET
+    """Sources whose text has changed since, where the machine code has not; left out where there
+    are none."""
     published_approximate: bool
     printed: dict[str, metrics.Value] | UnsetType = UNSET
     """Figures that a program printed, by the names that it has for them."""
@@ -282,12 +285,13 @@ def _arms(name: str, entry: Standings) -> Iterator[dict[str, Any]]:
     title, shown = entry.experiment.title, None
     for index, (known, point) in enumerate(entry.points):
         record, verdict, changed = known.record, known.verdict, known.changed
-        run = record.run if record else None
+        run, same = record.run if record else None, known.rewritten
         if index == 0 or run != shown:
             base = None if changed else known.baseline
-            yield _row(name, title, "baseline", entry.experiment.baseline, base, record, changed)
+            of_base = entry.experiment.baseline
+            yield _row(name, title, "baseline", of_base, base, record, changed, None, same)
         shown = run
-        row = _row(name, title, "candidate", point, known.current, record, changed, verdict)
+        row = _row(name, title, "candidate", point, known.current, record, changed, verdict, same)
         yield {**row, "decision": known.decision.word if known.decision else ""}
 
 
@@ -311,6 +315,7 @@ def _row(
     record: Record | None,
     changed: Sequence[str],
     verdict: Verdict | None = None,
+    rewritten: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The row of an arm, which is None where its figures are not current or not known."""
     timed = record if arm and arm.measured else None
@@ -336,6 +341,7 @@ def _row(
         "published_approximate": bool(arm and arm.published and arm.published.approximate),
         **figures,
         **({"printed": printed} if arm and (printed := metrics.printed(arm)) else {}),
+        **({"same_code_since": list(rewritten)} if rewritten else {}),
     }
 
 

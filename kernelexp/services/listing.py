@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from kernelexp.dossier.standing import (
     Rewriting,
@@ -32,6 +33,9 @@ class ListedCandidate(msgspec.Struct, frozen=True, kw_only=True):
     provenance: Provenance | None
     verdict: Verdict | None
     changed_since: tuple[str, ...]
+    same_code_since: tuple[str, ...] | UnsetType = UNSET
+    """Sources whose text has changed since, where the machine code has not; left out where there
+    are none."""
     decisions: tuple[Decision, ...]
     """People's, oldest first."""
 
@@ -139,6 +143,7 @@ def _candidates(standings: Standings) -> tuple[ListedCandidate, ...]:
             provenance=candidate.record.provenance if candidate.record else None,
             verdict=candidate.verdict,
             changed_since=candidate.changed,
+            same_code_since=candidate.rewritten or UNSET,
             decisions=tuple(candidate.decisions),
         )
         for candidate in standings.candidates

@@ -176,3 +176,12 @@ def test_variables_that_change_what_the_compiler_does_are_refused(
     result = " ".join(kx("log", "--recompile", cwd=ran).stdout.split())
     assert "its code depends on more than the files of the project: CPATH." in result
     assert stands(ran).changed == (SOURCE,)
+
+
+def test_json_says_that_a_record_stands_by_its_machine_code(ran: Path, kx: Kx) -> None:
+    append(ran, SOURCE)
+    note_present(ran)
+    for command in ("log", "show S1", "show", "explain S1 --no-emulate"):
+        text = kx(*command.split(), "--json", cwd=ran).stdout
+        assert f'"same_code_since":["{SOURCE}"]' in "".join(text.split()), command
+    assert "same_code_since" in kx("log", "--csv", cwd=ran).stdout
