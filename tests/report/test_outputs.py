@@ -119,8 +119,8 @@ FIELDS = {
     "compare": "before after floor warnings unknown axes same_code effect groups not_shown",
     "audit": "date kernel arch experiment before after time_ratio time_ratio_how peers smem_budget "
     "groups",
-    "explain": "experiment candidate verdict run changed_since conclusion expectations differences "
-    "uses nearest counters power profiles warnings undecided modelled",
+    "explain": "experiment candidate verdict run changed_since same_code_since conclusion "
+    "expectations differences uses nearest counters power profiles warnings undecided modelled",
     "opportunities": "variant conclusion opportunities suppressed uses accounts "
     "changed_since_measured profile profile_changed_since",
     "inspect": "variants same_sass_as_first expected",
