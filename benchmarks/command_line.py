@@ -22,9 +22,9 @@ import msgspec
 from kernelexp import project
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
-from kernelexp.logs import records, sources
-from kernelexp.services.run import runner, runs
-from kernelexp.system import toolchain
+from kernelexp.logs import records
+from kernelexp.services.run import conclusion, runner
+from kernelexp.system import device, toolchain
 
 ROOT = Path(__file__).parent.parent
 ROUNDS = 15
@@ -37,9 +37,9 @@ def fill(root: Path, count: int) -> None:
     loaded = project.load(root)
     tools = toolchain.find(None, root / build.CACHE)
     (outcome,) = runner.run(
-        loaded, ["S1"], Session(tools=tools, emulate=True), settings=runs.RunSettings()
+        loaded, ["S1"], Session(tools=tools, emulate=True), settings=conclusion.RunSettings()
     )
-    assert isinstance(outcome, runs.Concluded)
+    assert isinstance(outcome, conclusion.Concluded)
     for _ in range(count - 1):
         records.write(root, msgspec.structs.replace(outcome.record, run=records.new_run_name()))
 
@@ -84,7 +84,7 @@ def main() -> None:
         for _ in range(ROUNDS):
             for name, argv in commands.items():
                 times[name].append(seconds(argv, root))
-    machine = sources.read_machine()
+    machine = device.read_machine()
     print(f"{machine.cpu}, {machine.cores} cores, Python {machine.python}; {ROUNDS} rounds")
     print(f"{'':32} {'min s':>8} {'median s':>9}")
     for name, values in times.items():

@@ -25,8 +25,9 @@ from typing import Any
 
 import msgspec
 
-from kernelexp.logs import records, sources
+from kernelexp.logs import records
 from kernelexp.report.site import server, site
+from kernelexp.system import device
 
 ROOT = Path(__file__).parent.parent
 MEASURED_EVERY = 10
@@ -148,7 +149,7 @@ def main() -> None:
         whole = _report(root, out)
         first, again = _first_page(root), _first_page(root)
         size = sum(path.stat().st_size for path in out.rglob("*.html"))
-        machine = sources.read_machine()
+        machine = device.read_machine()
         print(f"{machine.cpu}, {machine.cores} cores, Python {machine.python}")
         print(f"{experiments:,} experiments, {count:,} records")
         print(f"kernelexp report            {whole:6.1f} s of CPU time, {size / 1e6:.0f} MB")

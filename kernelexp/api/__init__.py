@@ -16,9 +16,9 @@ from pathlib import Path
 from kernelexp import project
 from kernelexp.dossier import emulations, standing
 from kernelexp.dossier.emulations import Emulation
-from kernelexp.dossier.session import Session
+from kernelexp.dossier.session import Local, Session
 from kernelexp.dossier.tree import Tree
-from kernelexp.evidence import build, executor
+from kernelexp.evidence import build
 from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.measure.measured import Measuring
 from kernelexp.logs import records
@@ -32,8 +32,8 @@ from kernelexp.services import evaluation, explaining, listing, modelling
 from kernelexp.services.evaluation import Evaluation
 from kernelexp.services.explaining import Explained
 from kernelexp.services.listing import Listed, Shown
-from kernelexp.services.run import runner, runs
-from kernelexp.services.run.runs import Ran
+from kernelexp.services.run import conclusion, runner
+from kernelexp.services.run.conclusion import Ran
 from kernelexp.services.tasks import cascade
 from kernelexp.services.tasks.assessment import Assessment, reward
 from kernelexp.system import device, toolchain
@@ -230,10 +230,10 @@ def _session(
     return Session(
         tools=toolchain.find(None, project.root / build.CACHE),
         limits=limits or Limits(),
-        executor=executor.Local(device),
+        executor=Local(device),
         emulate=emulate,
     )
 
 
-def _settings(gpu: bool, keep: bool) -> runs.RunSettings:
-    return runs.RunSettings(measuring=Measuring(size="") if gpu else None, keep=keep)
+def _settings(gpu: bool, keep: bool) -> conclusion.RunSettings:
+    return conclusion.RunSettings(measuring=Measuring(size="") if gpu else None, keep=keep)

@@ -13,8 +13,7 @@ from kernelexp.cli.console import output, print_message, progress_bars
 from kernelexp.model.errors import KernelexpError, UsageError, explain
 
 if TYPE_CHECKING:
-    from kernelexp.dossier.session import Session
-    from kernelexp.evidence.executor import Executor
+    from kernelexp.dossier.session import Executor, Session
     from kernelexp.evidence.measure.measured import Measuring
     from kernelexp.logs.records import Unreadable
     from kernelexp.model.arm import Arm, Isa
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from kernelexp.model.spelling import Point
     from kernelexp.project import Project
     from kernelexp.report.document.document import Block
-    from kernelexp.services.run.runs import Outcome
+    from kernelexp.services.run.conclusion import Outcome
     from kernelexp.system.toolchain import Toolchain
 
 
@@ -186,7 +185,7 @@ def executor(device: str | None, devices: str | None, scheduler: str | None) -> 
     if len(names) > 1:
         raise UsageError(f"{' and '.join(names)} do not go together: choose one.")
     if scheduler is None:
-        from kernelexp.evidence.executor import Local
+        from kernelexp.dossier.session import Local
 
         yield Local(device if devices is None else devices)
         return
@@ -327,7 +326,7 @@ def show(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -
     """The page of each run, and a summary where there are several."""
     from kernelexp.report.document.document import paragraph
     from kernelexp.report.runs import page
-    from kernelexp.services.run.runs import Concluded, FailedRun
+    from kernelexp.services.run.conclusion import Concluded, FailedRun
 
     for outcome in outcomes:
         if isinstance(outcome, FailedRun):

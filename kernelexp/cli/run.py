@@ -71,7 +71,7 @@ def run(
         kernelexp run F3 F6
         kernelexp run F3 --set stages=4 --no-record
     """
-    from kernelexp.services.run import runner, runs
+    from kernelexp.services.run import conclusion, runner
 
     loaded = common.load(project, sources=not repeat)
     if repeat and (experiments or every or set_):
@@ -80,7 +80,7 @@ def run(
         raise UsageError("--modelled is for experiments as written: leave out --record and --set.")
     names = [] if repeat else chosen(loaded, experiments or [], every)
     overrides = {name: parse_sets(loaded, name, set_) for name in names} if set_ else {}
-    settings = runs.RunSettings(
+    settings = conclusion.RunSettings(
         measuring=parse_measuring(
             gpu,
             limit,

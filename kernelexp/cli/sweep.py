@@ -20,7 +20,7 @@ from kernelexp.model.errors import UsageError
 if TYPE_CHECKING:
     from kernelexp.dossier.session import Session
     from kernelexp.project import Project
-    from kernelexp.services.run.runs import Concluded
+    from kernelexp.services.run.conclusion import Concluded
     from kernelexp.services.run.sweep import Grid
 
 
@@ -138,7 +138,7 @@ def sweep(
     from kernelexp.report.runs import sweep_parts
     from kernelexp.services.run import sweep as service
     from kernelexp.services.run import tune
-    from kernelexp.services.run.runs import RunSettings
+    from kernelexp.services.run.conclusion import RunSettings
     from kernelexp.services.run.search import Strategy
     from kernelexp.services.run.tune import SearchPlan
 

@@ -20,7 +20,7 @@ from kernelexp.model.errors import UsageError
 if TYPE_CHECKING:
     from kernelexp.dossier.session import Session
     from kernelexp.project import Project
-    from kernelexp.services.run.runs import RunSettings
+    from kernelexp.services.run.conclusion import RunSettings
 
 
 WITH_SOURCE = "With --source"
@@ -83,7 +83,7 @@ def time(
         kernelexp time transpose@sm_90a:rows=8 transpose@sm_90a:rows=4
         kernelexp time transpose@sm_90a:rows=4 --source mine.cu --json
     """
-    from kernelexp.services.run import lineup, runner, runs
+    from kernelexp.services.run import conclusion, lineup, runner
 
     if source is None:
         refuse_other_modes(ctx)
@@ -104,7 +104,7 @@ def time(
         peers=peers,
         shared_gpu=shared_gpu,
     )
-    settings = runs.RunSettings(measuring=measuring, keep=record)
+    settings = conclusion.RunSettings(measuring=measuring, keep=record)
     if source is not None:
         with common.session(loaded, nvcc, limit, emulate=emulate, device=device) as session:
             _source(loaded, variants[0], source, session, settings, hostile, verbose, json)

@@ -14,7 +14,6 @@ from kernelexp.evidence.build import Artefacts
 from kernelexp.evidence.code import built as build_evidence
 from kernelexp.evidence.emulate import emulated as emulated_evidence
 from kernelexp.evidence.emulate.emulated import EmulationOptions
-from kernelexp.evidence.executor import Local
 from kernelexp.evidence.measure.measured import SIZE
 from kernelexp.facts.chips import find_arch
 from kernelexp.judge import verdict
@@ -38,7 +37,6 @@ from kernelexp.project.problem.consult import Configured, Facts, configure
 from warpsim.launch import Launch
 
 _AS_USUAL = EmulationOptions()
-_HERE = Local()
 
 
 def key(variant: Placed) -> str:

@@ -28,7 +28,7 @@ import msgspec
 
 from kernelexp.evidence import build
 from kernelexp.judge import consistency
-from kernelexp.logs import compiled, decisions
+from kernelexp.logs import decisions, sources
 from kernelexp.logs.decisions import Decision
 from kernelexp.logs.records import Unreadable
 from kernelexp.model.arm import Arm
@@ -180,16 +180,18 @@ class KnownCode:
         """The digest of an arm's code; empty where it is not known."""
         if arm.code or not self._kept[0]:
             return arm.code
-        return self._by_state.get((compiled.state(arm, compiler), compiled.spelled(arm.axes)), "")
+        return self._by_state.get(
+            (sources.compiled_state(arm, compiler), sources.spell_axes(arm.axes)), ""
+        )
 
     def now(self, variant: Variant) -> frozenset[str]:
         """The digests of a variant's code as compilers make it now; none where it is not known."""
-        name = (variant.kernel, variant.arch, compiled.spelled(variant.axes))
+        name = (variant.kernel, variant.arch, sources.spell_axes(variant.axes))
         if name not in self._now:
             self._now[name] = frozenset(
                 arm.code
                 for arm, _ in self._kept[0]
-                if name == (arm.kernel, arm.arch, compiled.spelled(arm.axes))
+                if name == (arm.kernel, arm.arch, sources.spell_axes(arm.axes))
                 and self._is_current(variant, arm)
             )
         return self._now[name]
@@ -197,14 +199,14 @@ class KnownCode:
     @functools.cached_property
     def _kept(self) -> tuple[tuple[tuple[Arm, str], ...], tuple[Unreadable, ...]]:
         """The arms that are kept, each with its compiler's version."""
-        states, unreadable = compiled.read_all(self._root)
+        states, unreadable = sources.read_compiled(self._root)
         arms = ((arm, one.compiler) for one in states for arm in one.arms)
         return tuple(arms), tuple(unreadable)
 
     @functools.cached_property
     def _by_state(self) -> dict[tuple[str, str], str]:
         return {
-            (compiled.state(arm, compiler), compiled.spelled(arm.axes)): arm.code
+            (sources.compiled_state(arm, compiler), sources.spell_axes(arm.axes)): arm.code
             for arm, compiler in self._kept[0]
         }
 

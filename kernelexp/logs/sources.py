@@ -1,7 +1,11 @@
-"""The files that a run was made from, kept so that its variants can be had again.
+"""The files that a run was made from, kept so that its variants can be had again, and the machine
+code that sources compile to, by which a record outlives a change of their text.
 
 A commit has the files of a clean tree. Those of any other run are kept in logs/sources, each once,
 compressed, under the SHA-256 of its content, which is checked when it is read.
+
+`logs/compiled/KERNEL@ARCH-HASH.json` is one state of a kernel's sources: the content of every file
+that the compiler read, and a digest of the machine code of each variant that was compiled from it.
 """
 
 from __future__ import annotations
@@ -9,16 +13,19 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import platform
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
+from kernelexp.logs import documents
+from kernelexp.logs.documents import Unreadable, sealed
+from kernelexp.model.arm import Arm
 from kernelexp.model.errors import EnvironmentFault, UsageError
-from kernelexp.model.measurement import Device
-from kernelexp.model.record import Git, HostMachine, Record
+from kernelexp.model.record import Git, Record
+from kernelexp.model.spelling import AxisValue
 from kernelexp.system import disk
-from kernelexp.system.device import list_gpus
 from kernelexp.system.process import processes
 
 GIT_LIMIT_S = 10.0
@@ -35,7 +42,7 @@ def read_git(root: Path) -> Git | None:
     """
     try:
         status = processes.run(
-            [*_STATUS, ".", ":(exclude)logs", ":(exclude).kernelexp"],
+            _STATUS,
             cwd=root,
             timeout_s=GIT_LIMIT_S,
         )
@@ -58,49 +65,6 @@ def read_committed(root: Path, commit: str, name: str) -> bytes | None:
     except EnvironmentFault:
         return None
     return done.output if done.returncode == 0 else None
-
-
-def read_machine() -> HostMachine:
-    return HostMachine(
-        host=platform.node(),
-        cpu=_cpu_model(),
-        cores=os.cpu_count() or 0,
-        system=f"{platform.system()} {platform.release()} {platform.machine()}",
-        python=platform.python_version(),
-        gpus=tuple(_gpu_models()),
-    )
-
-
-def cpu(arch: str) -> Device:
-    """This machine's CPU as what programs are timed on that need no GPU; `arch` is theirs."""
-    return Device(
-        name=_cpu_model(),
-        uuid=f"cpu-{platform.node()}",
-        arch=arch,
-        driver="",
-        cuda="",
-        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        power_limit_w=0.0,
-        sm_clock_max_mhz=0,
-        memory_clock_max_mhz=0,
-    )
-
-
-def _gpu_models() -> Iterator[str]:
-    try:
-        yield from (gpu.name for gpu in list_gpus())
-    except EnvironmentFault:
-        return
-
-
-def _cpu_model() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.machine()  # aarch64 kernels name no model
 
 
 FOLDER = "logs/sources"
@@ -197,3 +161,101 @@ def restore(root: Path, record: Record) -> Path:
             raise UsageError(f"run {record.run} names {name}, which is outside of its project.")
         disk.write(path, content(root, record, name))
     return folder
+
+
+COMPILED = "logs/compiled"
+COMPILED_VERSION = 1
+
+
+class CompiledVariant(msgspec.Struct, frozen=True, kw_only=True):
+    """The machine code of one variant."""
+
+    axes: dict[str, AxisValue]
+    code: str
+    """As `Arm.code`."""
+
+
+class CompiledState(msgspec.Struct, frozen=True, kw_only=True):
+    """One state of a kernel's sources, compiled."""
+
+    version: int
+    kernel: str
+    arch: str
+    compiler: str
+    source: str
+    flags: tuple[str, ...]
+    files: dict[str, str]
+    """SHA-256 of each file of the project that the compiler read, by path from the root."""
+    headers: dict[str, str]
+    """SHA-256 of each of kernelexp's own headers that it read, by name."""
+    variants: tuple[CompiledVariant, ...]
+    edited: bool = False
+    """Whether its file is not as it was written, as it is read; no file has it."""
+
+    @property
+    def arms(self) -> list[Arm]:
+        """An arm for each variant, with what it was compiled from and to."""
+        return [
+            Arm(
+                kernel=self.kernel,
+                arch=self.arch,
+                axes=one.axes,
+                source=self.source,
+                flags=self.flags,
+                files=self.files,
+                headers=self.headers,
+                code=one.code,
+            )
+            for one in self.variants
+        ]
+
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+_decoder = msgspec.json.Decoder(CompiledState)
+
+
+def compiled_state(arm: Arm, compiler: str) -> str:
+    """Names what an arm was compiled from, but for its axes; `compiler` is the version."""
+    made_from = (arm.kernel, arm.arch, compiler, arm.source, arm.flags, arm.files)
+    content = msgspec.json.encode((*made_from, arm.headers or {}), order="sorted")
+    return hashlib.sha256(content).hexdigest()
+
+
+def add_compiled(root: Path, arm: Arm, compiler: str) -> Path:
+    """Keeps the machine code of an arm with that of the others of its state."""
+    path = root / COMPILED / f"{arm.kernel}@{arm.arch}-{compiled_state(arm, compiler)[:12]}.json"
+    before = _read_compiled(path) if path.exists() else None
+    others = before.variants if isinstance(before, CompiledState) else ()
+    own = CompiledVariant(axes=arm.axes, code=arm.code)
+    variants = {spell_axes(one.axes): one for one in (*others, own)}
+    compiled = CompiledState(
+        version=COMPILED_VERSION,
+        kernel=arm.kernel,
+        arch=arm.arch,
+        compiler=compiler,
+        source=arm.source,
+        flags=arm.flags,
+        files=arm.files,
+        headers=arm.headers or {},
+        variants=tuple(variants[name] for name in sorted(variants)),
+    )
+    values = msgspec.to_builtins(compiled, str_keys=True)
+    del values["edited"]
+    text = msgspec.json.format(_encoder.encode(values), indent=1).decode()
+    return disk.write(path, sealed(text).encode())
+
+
+def spell_axes(axes: dict[str, AxisValue]) -> str:
+    """The axes as a key: values of different types differ."""
+    return msgspec.json.encode(axes, order="sorted").decode()
+
+
+def read_compiled(root: Path) -> tuple[Sequence[CompiledState], Sequence[Unreadable]]:
+    """All states that are kept, and the files that are none."""
+    return documents.apart(
+        _read_compiled(path) for path in sorted((root / COMPILED).glob("*.json"))
+    )
+
+
+def _read_compiled(path: Path) -> CompiledState | Unreadable:
+    return documents.decode(str(path), _decoder, COMPILED_VERSION, "compiled state")

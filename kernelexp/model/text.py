@@ -54,6 +54,11 @@ def si(value: float, unit: str) -> str:
     return f"{value:.4g} {unit}"
 
 
+def spell_bytes(count: int) -> str:
+    """268435456 as 256 MiB; what is not a whole number of these in bytes."""
+    return f"{count >> 20} MiB" if count % (1 << 20) == 0 else f"{count:,} bytes"
+
+
 def not_utf8(path: str) -> str:
     """Returns the error message for a path that no message to another process can hold."""
     return (

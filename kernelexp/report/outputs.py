@@ -109,11 +109,11 @@ def types() -> dict[str, Any]:
     from kernelexp.services.recounting import Recounted
     from kernelexp.services.replaying import Replay
     from kernelexp.services.revisions import bisecting, timeline
-    from kernelexp.services.run import again, runs, sweep
+    from kernelexp.services.run import again, conclusion, sweep
     from kernelexp.services.tasks.assessment import Assessment
 
     return {
-        "run": list[runs.Ran],
+        "run": list[conclusion.Ran],
         "sweep": Swept,
         "sweep-plan": sweep.PlannedSweep,
         "time": evaluation.Evaluation,

@@ -13,18 +13,17 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.dossier.session import Session
+from kernelexp.dossier.session import Local, Session
 from kernelexp.evidence import build
 from kernelexp.evidence.emulate.job import Emulated, EmulationJob
-from kernelexp.evidence.executor import Local
 from kernelexp.model import arm, spelling
 from kernelexp.model.arm import Arm, ArmOrFault, Status, Verdict, sound
 from kernelexp.model.errors import ConfigurationError, UsageError
 from kernelexp.model.experiment import Experiment, Variant
 from kernelexp.model.record import Record
 from kernelexp.project import Project
-from kernelexp.services.run import conclusion, runner, runs
-from kernelexp.services.run.runs import Concluded, RunContext, RunSettings
+from kernelexp.services.run import conclusion, runner
+from kernelexp.services.run.conclusion import Concluded, RunContext, RunSettings
 from kernelexp.system import confined
 
 LONGEST_BYTES = 4 << 20
@@ -85,7 +84,7 @@ def evaluate(
         candidate = _judged(runner.examine(there, [variant])[0], variant)
     arms = [baseline, candidate]
     experiment = _experiment(project, against, variant)
-    outcome = conclusion.conclude(own, NAME, experiment, arms, runs.take(own, arms))
+    outcome = conclusion.conclude(own, NAME, experiment, arms, conclusion.take(own, arms))
     return Evaluation(
         label=project.label(variant),
         sha256=hashlib.sha256(source).hexdigest(),

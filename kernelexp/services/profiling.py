@@ -27,6 +27,7 @@ from kernelexp.model.experiment import Variant
 from kernelexp.model.record import Profile
 from kernelexp.model.text import quote
 from kernelexp.project import Project
+from kernelexp.system import device
 from kernelexp.system.live import Step
 
 _SOURCES = frozenset({".cu", ".cuh", ".h", ".hpp", ".py"})
@@ -191,7 +192,7 @@ def _profile(
         tool=__version__,
         compiler=compiler,
         git=sources.read_git(git) if git else None,
-        machine=sources.read_machine() if provenance == "run" else None,
+        machine=device.read_machine() if provenance == "run" else None,
     )
 
 

@@ -13,7 +13,7 @@ from kernelexp.dossier.tree import Tree, arm_changes
 from kernelexp.evidence import build
 from kernelexp.evidence.code import built as evidence
 from kernelexp.evidence.code.built import Footprint
-from kernelexp.logs import compiled, records
+from kernelexp.logs import records, sources
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import KernelexpError, UsageError
 from kernelexp.model.experiment import Variant
@@ -84,7 +84,7 @@ def _compile(project: Project, record: Record, arm: Arm, session: Session) -> No
         return
     then = code.then(arm, record.compiler) or _recorded(project.root, record, arm, session)
     now = _build(project.root, variant, session)
-    compiled.add(project.root, now, session.tools.version)
+    sources.add_compiled(project.root, now, session.tools.version)
     if now.code != then:
         raise UsageError("its sources compile to other machine code now.")
 
@@ -104,7 +104,7 @@ def _recorded(root: Path, record: Record, arm: Arm, session: Session) -> str:
         raise UsageError("its sources can't be had again as they were.")
     if not _is_as_recorded(past.root, again, arm):
         raise UsageError("this nvcc makes other code of its sources than was recorded.")
-    compiled.add(root, again, record.compiler)
+    sources.add_compiled(root, again, record.compiler)
     return again.code
 
 

@@ -1,9 +1,10 @@
-"""The GPUs of this machine as NVML sees them: which there are, their state, and who may use one."""
+"""This machine: its CPU and system, and its GPUs as NVML sees them, with who may use one."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import platform
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import msgspec
 
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.model.measurement import Device, DeviceState
+from kernelexp.model.record import HostMachine
 
 # NVML's bits of nvmlClocksEventReasons, by the names of nvml.h.
 THROTTLE_BITS: dict[int, str] = {
@@ -243,3 +245,46 @@ def hold(uuid: str, wait_s: float = 0.0, name: str = "GPU") -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def read_machine() -> HostMachine:
+    return HostMachine(
+        host=platform.node(),
+        cpu=_cpu_model(),
+        cores=os.cpu_count() or 0,
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        python=platform.python_version(),
+        gpus=tuple(_gpu_models()),
+    )
+
+
+def cpu(arch: str) -> Device:
+    """This machine's CPU as what programs are timed on that need no GPU; `arch` is theirs."""
+    return Device(
+        name=_cpu_model(),
+        uuid=f"cpu-{platform.node()}",
+        arch=arch,
+        driver="",
+        cuda="",
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        power_limit_w=0.0,
+        sm_clock_max_mhz=0,
+        memory_clock_max_mhz=0,
+    )
+
+
+def _gpu_models() -> Iterator[str]:
+    try:
+        yield from (gpu.name for gpu in list_gpus())
+    except EnvironmentFault:
+        return
+
+
+def _cpu_model() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.machine()  # aarch64 kernels name no model

@@ -14,7 +14,7 @@ from kernelexp import project
 from kernelexp.dossier import standing
 from kernelexp.dossier.standing import Standing
 from kernelexp.dossier.tree import Tree
-from kernelexp.logs import compiled, records
+from kernelexp.logs import records, sources
 from kernelexp.logs.documents import sealed
 from kernelexp.model.arm import Arm
 from kernelexp.report import outputs
@@ -46,12 +46,15 @@ def arms(root: Path) -> list[Arm]:
 
 def note_present(root: Path, **instead: object) -> None:
     """Notes that the present sources compile to the recorded code, or to something else."""
-    files = {name: hashlib.sha256((root / name).read_bytes()).hexdigest() for name in sources(root)}
+    files = {
+        name: hashlib.sha256((root / name).read_bytes()).hexdigest()
+        for name in present_sources(root)
+    }
     for arm in arms(root):
-        compiled.add(root, msgspec.structs.replace(arm, files=files, **instead), "13.0.88")
+        sources.add_compiled(root, msgspec.structs.replace(arm, files=files, **instead), "13.0.88")
 
 
-def sources(root: Path) -> list[str]:
+def present_sources(root: Path) -> list[str]:
     return [name for name in arms(root)[0].files if (root / name).is_file()]
 
 
@@ -88,7 +91,7 @@ def test_both_arms_must_have_their_code(ran: Path, changed: str) -> None:
     arm = arms(ran)[changed == "candidate"]
     digest = hashlib.sha256((ran / SOURCE).read_bytes()).hexdigest()
     other = msgspec.structs.replace(arm, files={**arm.files, SOURCE: digest}, code="0" * 64)
-    compiled.add(ran, other, "13.0.88")
+    sources.add_compiled(ran, other, "13.0.88")
     assert stands(ran).changed == (SOURCE,)
 
 
@@ -113,7 +116,7 @@ def test_the_same_code_excuses_no_source_that_problem_py_reads(ran: Path) -> Non
 def test_an_edited_file_of_codes_is_not_believed(ran: Path) -> None:
     append(ran, SOURCE)
     note_present(ran)
-    for path in (ran / compiled.FOLDER).iterdir():
+    for path in (ran / sources.COMPILED).iterdir():
         path.write_text(path.read_text().replace('"scale"', '"scale" '))
     assert stands(ran).changed == (SOURCE,)
 

@@ -23,7 +23,7 @@ from kernelexp.model.arm import Arm, ProfiledEvidence
 from kernelexp.model.errors import UsageError
 from kernelexp.model.record import Profile
 from kernelexp.project import Project
-from kernelexp.services.run import runner, runs
+from kernelexp.services.run import conclusion, runner
 from kernelexp.system.toolchain import Toolchain
 
 RUN = "20261121T000044Z-485c4d1d"
@@ -43,7 +43,10 @@ def ran(warm: Path, tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) 
     shutil.copytree(ROOT / "tests/projects/scale", root)
     shutil.copytree(warm, root / build.CACHE)
     runner.run(
-        project.load(root), ["S1"], Session(tools=tools, emulate=True), settings=runs.RunSettings()
+        project.load(root),
+        ["S1"],
+        Session(tools=tools, emulate=True),
+        settings=conclusion.RunSettings(),
     )
     return root
 

@@ -15,7 +15,7 @@ from fake_gpu import FakeGpu
 from measurements import DEVICE, measurement, worker
 from support import TOKEN, Kx, alive, wait_until
 
-from kernelexp.evidence.executor import Local
+from kernelexp.dossier.session import Local
 from kernelexp.evidence.measure.job import ArmJob, Job
 from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.judge import consistency

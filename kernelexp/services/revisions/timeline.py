@@ -15,7 +15,7 @@ from kernelexp.model.errors import UsageError
 from kernelexp.model.experiment import Experiment, Variant, arm_names
 from kernelexp.model.record import Record
 from kernelexp.project import Project, revisions
-from kernelexp.services.run import conclusion, runner, runs
+from kernelexp.services.run import conclusion, runner
 from warpsim.launch import Launch
 
 
@@ -38,12 +38,12 @@ def compare(
         candidate={},
         hypothesis="The time is that of the first revision.",
     )
-    settings = runs.RunSettings(measuring=measuring, keep=False)
+    settings = conclusion.RunSettings(measuring=measuring, keep=False)
     shared = runner.share(project, project.root, session, settings=settings)
     built = [arm for arm, _ in arms]
     names = arm_names(len(arms) - 1)
     launches = {name: item for name, (_, item) in zip(names, arms, strict=True) if item}
-    timed = runs.take(shared, built, launches)
+    timed = conclusion.take(shared, built, launches)
     return conclusion.conclude(shared, "revisions", experiment, built, timed).record
 
 

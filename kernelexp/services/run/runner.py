@@ -21,17 +21,18 @@ from kernelexp.model.record import SizeResult
 from kernelexp.model.spelling import Point
 from kernelexp.project import Project
 from kernelexp.project.problem import files
-from kernelexp.services.run import conclusion, runs
+from kernelexp.services.run import conclusion
 from kernelexp.services.run import repeat as repeating
-from kernelexp.services.run.conclusion import Several
-from kernelexp.services.run.runs import (
+from kernelexp.services.run.conclusion import (
     Concluded,
     FailedRun,
     Faults,
     Outcome,
     RunContext,
     RunSettings,
+    Several,
 )
+from kernelexp.system import device
 from kernelexp.system.live import Joined
 from kernelexp.system.process import processes
 
@@ -90,7 +91,7 @@ def share(
         host_files={name: files.digests(project.root, name) for name in project.kernels},
         # The files of a repeated run are not those of the tree.
         git=sources.read_git(home) if project.root == home else None,
-        machine=sources.read_machine(),
+        machine=device.read_machine(),
     )
 
 
@@ -169,7 +170,7 @@ def _run_one(
         mine = msgspec.structs.replace(
             shared, settings=msgspec.structs.replace(shared.settings, measuring=one)
         )
-        timed = runs.take(mine, arms)
+        timed = conclusion.take(mine, arms)
         weight = weights[place] if weights else 1.0
         outcome = conclusion.conclude(
             mine, name, experiment, arms, timed, faults,

@@ -23,7 +23,7 @@ from kernelexp.model.record import Candidate, Record, own_axes
 from kernelexp.model.spelling import SWEEP, AxisValue, is_sweep, spell, spell_point
 from kernelexp.project import Project, parse_point
 from kernelexp.services.run import runner
-from kernelexp.services.run.runs import Concluded, FailedRun, RunSettings
+from kernelexp.services.run.conclusion import Concluded, FailedRun, RunSettings
 
 EVERY = "*"
 VARIANTS_MAX = 512

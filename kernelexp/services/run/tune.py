@@ -37,8 +37,8 @@ from kernelexp.model.record import Trial, Tuning
 from kernelexp.model.spelling import Point, spell, spell_point
 from kernelexp.project import Project
 from kernelexp.services import modelling
-from kernelexp.services.run import conclusion, runner, runs
-from kernelexp.services.run.runs import Concluded, Faults, RunContext, RunSettings
+from kernelexp.services.run import conclusion, runner
+from kernelexp.services.run.conclusion import Concluded, Faults, RunContext, RunSettings
 from kernelexp.services.run.search import Better, Search, Strategy
 from kernelexp.services.run.sweep import JOURNALS, Grid
 
@@ -270,10 +270,10 @@ class _Tuning:
             if faults:
                 raise faults[0][1]
             raise UsageError(f"{ended} That is too little to search: leave out --strategy.")
-        timed = runs.Timed(why_not="the search went by another figure.")
+        timed = conclusion.Timed(why_not="the search went by another figure.")
         if self._heats:
             taken = self._final()
-            timed = runs.as_timed(taken, self._measuring)
+            timed = conclusion.as_timed(taken, self._measuring)
         tuning = Tuning(
             strategy=self._plan.strategy.value,
             optimizer=self._search.optimizer,

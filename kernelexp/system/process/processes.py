@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import selectors
 import signal
 import socket
 import subprocess
@@ -14,24 +15,29 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeAlias, TypeVar
 
 import msgspec
 
 from kernelexp.model.errors import EnvironmentFault
+from kernelexp.model.text import spell_bytes
 from kernelexp.system.process import attach, forkserver, watchdog
-from kernelexp.system.process.captured import Conversation, Flooded
 from kernelexp.system.process.interrupts import Interrupted, call_when_interrupted, raise_if_ending
 
 LIMIT_S = 600.0
 """How long a process may take where the caller sets no limit of its own."""
 OUTPUT_MAX = 256 << 20
 """How many bytes a process may print where the caller sets no limit of its own."""
+LOOK_S = 1.0
+"""Seconds between checks for an exited process whose output is still open."""
+READ_BYTES = 1 << 16
 JOIN_S = 0.5
 WAKE_S = 0.2
+_ATTEMPTS = 5
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+_Process: TypeAlias = "subprocess.Popen[bytes]"
 OnChange = Callable[[int, Sequence[Item]], None]
 """Called with how many items are done and those that are worked on, in the caller's thread."""
 
@@ -71,9 +77,9 @@ class _Running:
     def __init__(self) -> None:
         # Reentrant: a signal's handler runs in the main thread, which may hold the lock.
         self.lock = threading.RLock()
-        self.children: dict[subprocess.Popen[bytes], tuple[threading.Event, str]] = {}
+        self.children: dict[_Process, tuple[threading.Event, str]] = {}
         """What says that nobody waits for it any more, and the mark of its tree."""
-        self.stopped: set[subprocess.Popen[bytes]] = set()
+        self.stopped: set[_Process] = set()
         self.mark = ""
         """The start of the marks of all trees; empty until the watchdog is there."""
 
@@ -114,7 +120,7 @@ def run(
     try:
         _raise_if_cancelled()
         fed = None if stdin is None else stdin.encode(errors="surrogateescape")
-        conversation = Conversation(process, fed, output_max)
+        conversation = _Conversation(argv[0], process, fed, output_max)
         output, errors = conversation.until(time.monotonic() + timeout_s, mark)
         if process in _running.stopped:
             raise_if_ending()
@@ -123,16 +129,76 @@ def run(
         _end(process, mark)
         if isinstance(error, subprocess.TimeoutExpired):
             raise TimedOut(f"{argv[0]} ran past {timeout_s:g} s and was killed.") from None
-        if isinstance(error, Flooded):
-            raise TooMuchOutput(
-                f"{argv[0]} printed more than {spell_bytes(output_max)} and was killed."
-            ) from None
         raise
     finally:
         _forget(process)
     return Completed(
         returncode=process.returncode, output=output, stderr=errors.decode(errors="replace")
     )
+
+
+class _Conversation:
+    """The input and the output of a process, which may be `most` bytes.
+
+    Popen.communicate() keeps all that a process prints, however much.
+    """
+
+    def __init__(self, program: str, process: _Process, fed: bytes | None, most: int) -> None:
+        assert process.stdout
+        assert process.stderr
+        self._program = program
+        self._process, self._most, self._left = process, most, most
+        self._fed = memoryview(fed or b"")
+        self._said: dict[IO[bytes], list[bytes]] = {process.stdout: [], process.stderr: []}
+
+    def until(self, deadline: float, mark: str) -> tuple[bytes, bytes]:
+        """Its output and its errors; what it leaves running that holds them open is killed.
+
+        Raises TimeoutExpired, TooMuchOutput.
+        """
+        process = self._process
+        with selectors.DefaultSelector() as selector:
+            for stream in self._said:
+                selector.register(stream, selectors.EVENT_READ)
+            if process.stdin:
+                os.set_blocking(process.stdin.fileno(), False)
+                selector.register(process.stdin, selectors.EVENT_WRITE)
+            look = time.monotonic() + LOOK_S
+            while selector.get_map():
+                for key, _ in selector.select(max(0, min(look, deadline) - time.monotonic())):
+                    self._advance(selector, key.fileobj)
+                if time.monotonic() >= deadline:
+                    raise subprocess.TimeoutExpired(process.args, 0)
+                if time.monotonic() >= look:
+                    look = time.monotonic() + LOOK_S
+                    if process.poll() is not None:
+                        watchdog.kill(mark, frozenset({process.pid}))
+        process.wait(max(0, deadline - time.monotonic()))
+        output, errors = map(b"".join, self._said.values())
+        return output, errors
+
+    def _advance(self, selector: selectors.BaseSelector, stream: Any) -> None:
+        """Reads or writes what can be now; closes what has ended."""
+        if stream in self._said:
+            read = os.read(stream.fileno(), READ_BYTES)
+            self._said[stream].append(read)
+            self._left -= len(read)
+            if self._left < 0:
+                raise TooMuchOutput(
+                    f"{self._program} printed more than {spell_bytes(self._most)} and was killed."
+                )
+            ended = not read
+        else:
+            try:
+                self._fed = self._fed[os.write(stream.fileno(), self._fed) :]
+            except BlockingIOError:
+                return
+            except BrokenPipeError:  # it reads no more
+                self._fed = memoryview(b"")
+            ended = not self._fed
+        if ended:
+            selector.unregister(stream)
+            stream.close()
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,7 +257,7 @@ def _marked(env: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     return mark, {**os.environ, **env, watchdog.MARK: mark}
 
 
-def _forget(process: subprocess.Popen[bytes]) -> None:
+def _forget(process: _Process) -> None:
     with _running.lock:
         _running.children.pop(process, None)
         _running.stopped.discard(process)
@@ -219,9 +285,6 @@ def run_forked(
     )
 
 
-_ATTEMPTS = 5
-
-
 def preload(module: str) -> None:
     """Has that server import what a module names, while this process does something else."""
     with contextlib.suppress(OSError):  # run_forked() says so
@@ -234,7 +297,7 @@ def _start(
     env: Mapping[str, str],
     link: socket.socket | None,
     feed: bool,
-) -> subprocess.Popen[bytes]:
+) -> _Process:
     try:
         return subprocess.Popen(
             argv,
@@ -259,12 +322,7 @@ def _not_started(program: str, error: OSError | ValueError) -> EnvironmentFault:
     return EnvironmentFault(f"{program} can't be started: {why}.")
 
 
-def spell_bytes(count: int) -> str:
-    """268435456 as 256 MiB; what is not a whole number of these in bytes."""
-    return f"{count >> 20} MiB" if count % (1 << 20) == 0 else f"{count:,} bytes"
-
-
-def _end(process: subprocess.Popen[bytes], mark: str) -> None:
+def _end(process: _Process, mark: str) -> None:
     watchdog.kill(mark, frozenset({process.pid}))
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream:
@@ -307,8 +365,7 @@ def _spawn_watchdog(heard: int, mark: str) -> None:
 
 
 def own_cancellation() -> threading.Event:
-    """Returns what cancels this thread's work: for `share_cancellation` in threads that it
-    starts."""
+    """What cancels this thread's work: for `share_cancellation` in threads that it starts."""
     return _thread.cancelled
 
 
@@ -321,9 +378,6 @@ def _raise_if_cancelled() -> None:
     raise_if_ending()
     if _thread.cancelled.is_set():
         raise Interrupted(signal.SIGINT)
-
-
-# ---- ending --------------------------------------------------------------------------------------
 
 
 def stop_all() -> None:
@@ -350,9 +404,6 @@ def stop(cancelled: threading.Event) -> None:
 call_when_interrupted(stop_all)
 
 
-# ---- many at once --------------------------------------------------------------------------------
-
-
 def parallel(
     function: Callable[[Item], Result],
     items: Sequence[Item],
@@ -368,19 +419,21 @@ def parallel(
     return _Parallel(function, items, on_change).run(workers or len(os.sched_getaffinity(0)))
 
 
+_Event: TypeAlias = tuple[int, bool, Any, BaseException | None]
+"""An item's position, whether it has ended rather than begun, its result or its error."""
+
+
 class _Parallel:
     def __init__(
         self,
         function: Callable[[Any], Any],
         items: Sequence[Any],
-        on_change: Callable[[int, Sequence[Any]], None] | None,
+        on_change: OnChange[Any] | None,
     ) -> None:
         self._function, self._items = function, items
         self._on_change = on_change
         self._waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self._events: queue.SimpleQueue[tuple[int, bool, Any, BaseException | None]] = (
-            queue.SimpleQueue()
-        )
+        self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
         self._cancelled = threading.Event()
         self._results: dict[int, Any] = {}
         self._working: dict[int, Any] = {}
@@ -409,7 +462,16 @@ class _Parallel:
         return [self._results[index] for index in range(len(self._items))]
 
     def _take_event(self) -> None:
-        index, ended, result, error = self._next_event()
+        """Waits in pieces, between which Python calls the handlers of signals.
+
+        A signal that comes after Python last looked for one, and before the thread sleeps, does
+        not wake it; nor does one that the kernel gives to another thread.
+        """
+        event = None
+        while event is None:
+            with contextlib.suppress(queue.Empty):
+                event = self._events.get(timeout=WAKE_S)
+        index, ended, result, error = event
         if error is not None:
             raise error
         if ended:
@@ -418,16 +480,6 @@ class _Parallel:
         else:
             self._working[index] = self._items[index]
         self._say()
-
-    def _next_event(self) -> tuple[int, bool, Any, BaseException | None]:
-        """Waits for it in pieces, between which Python calls the handlers of signals.
-
-        A signal that comes after Python last looked for one, and before the thread sleeps, does
-        not wake it; nor does one that the kernel gives to another thread.
-        """
-        while True:
-            with contextlib.suppress(queue.Empty):
-                return self._events.get(timeout=WAKE_S)
 
     def _say(self) -> None:
         if self._on_change:

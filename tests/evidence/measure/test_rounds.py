@@ -12,7 +12,6 @@ from kernelexp.evidence.measure.programs import rounds
 from kernelexp.evidence.measure.programs.rounds import ProgramArm, ProgramJob, measure
 from kernelexp.judge import verdict
 from kernelexp.judge.statistics import racing
-from kernelexp.logs import sources
 from kernelexp.model.errors import ConfigurationError, EnvironmentFault
 from kernelexp.model.experiment import PrintedFigure, Program
 from kernelexp.model.measurement import DeviceState, Measurement, Options, Role, TimedArm
@@ -53,7 +52,7 @@ def run(
     return measure(
         job,
         Options(race=len(candidates) > 1, processes_max=processes_max, seed=1),
-        DEVICE if gpu else sources.cpu("sm_90a"),
+        DEVICE if gpu else device.cpu("sm_90a"),
         look=lambda so_far: racing.look(so_far, 0.01, "verdicts"),
         journal=journal,
     )
@@ -154,7 +153,7 @@ def test_noise_beyond_the_margin_is_inconclusive(tmp_path: Path) -> None:
 
 
 def test_two_at_once_on_one_cpu_are_refused(tmp_path: Path) -> None:
-    cpu = sources.cpu("sm_90a")
+    cpu = device.cpu("sm_90a")
     with (
         device.hold(cpu.uuid),
         pytest.raises(EnvironmentFault, match="another run of kernelexp is timing on"),

@@ -20,7 +20,7 @@ from kernelexp.model.arm import Status
 from kernelexp.model.experiment import Program
 from kernelexp.model.limits import Limits
 from kernelexp.services import evaluation
-from kernelexp.services.run.runs import RunSettings
+from kernelexp.services.run.conclusion import RunSettings
 from kernelexp.system import confined
 from kernelexp.system.process import confine
 from kernelexp.system.toolchain import Toolchain

@@ -34,7 +34,7 @@ from kernelexp.model.measurement import (
     TimedArm,
     Worker,
 )
-from kernelexp.model.text import quote
+from kernelexp.model.text import quote, spell_bytes
 from kernelexp.system import device as devices
 from kernelexp.system.live import OnProgress
 from kernelexp.system.process import isolated, processes
@@ -316,7 +316,7 @@ def _run(
         words = f"The program ran past the limit of {job.run_s:g} s for a run (--limit run=20m)."
         raise _Failed("TIMED_OUT", words) from None
     except processes.TooMuchOutput:
-        most = processes.spell_bytes(PRINTED_MAX)
+        most = spell_bytes(PRINTED_MAX)
         words = f"The program printed more than {most} in a run, and was ended."
         raise _Failed("CRASHED", words) from None
     if done.returncode:
