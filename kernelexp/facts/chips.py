@@ -223,6 +223,8 @@ class Arch(msgspec.Struct, frozen=True, kw_only=True):
     """Shared memory that the system takes for itself in each CTA."""
     cluster_size: int = 1
     """The largest portable cluster."""
+    cluster_size_optin: int = 1
+    """The largest with cudaFuncAttributeNonPortableClusterSizeAllowed."""
     fma_lanes: int = 128
     """FP32 operations per clock and SM."""
 
@@ -285,6 +287,7 @@ ARCHITECTURES: dict[str, Arch] = {
             ctas_per_sm=32,
             smem_per_sm_bytes=_kb(228),
             cluster_size=8,
+            cluster_size_optin=16,
         ),
         Arch(
             name="sm_100a",
@@ -295,6 +298,7 @@ ARCHITECTURES: dict[str, Arch] = {
             smem_per_sm_bytes=_kb(228),
             tmem_columns=512,
             cluster_size=8,
+            cluster_size_optin=16,
         ),
         Arch(
             name="sm_103a",
@@ -305,6 +309,7 @@ ARCHITECTURES: dict[str, Arch] = {
             smem_per_sm_bytes=_kb(228),
             tmem_columns=512,
             cluster_size=8,
+            cluster_size_optin=16,
         ),
         Arch(
             name="sm_120a",
@@ -314,6 +319,7 @@ ARCHITECTURES: dict[str, Arch] = {
             ctas_per_sm=24,
             smem_per_sm_bytes=_kb(100),
             cluster_size=8,
+            cluster_size_optin=8,
         ),
     )
 }

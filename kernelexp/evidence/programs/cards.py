@@ -50,6 +50,7 @@ def describe(name: str) -> tuple[dict[str, str], str]:
         "smem_per_sm": limits.smem_per_sm_bytes,
         "smem_reserved": limits.smem_reserved_bytes,
         "cluster_size": limits.cluster_size,
+        "cluster_size_optin": limits.cluster_size_optin,
     }
     result = {"name": f"NVIDIA {chip.name} (emulated)", **{k: str(v) for k, v in numbers.items()}}
     return result, chip.arch

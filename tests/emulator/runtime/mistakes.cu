@@ -15,6 +15,17 @@ __global__ void fill(float* out, int n) {
   if (i < n) out[i] = i * factors[0] + factors[1];
 }
 
+void fill_in_a_cluster(float* out, int n, bool optional) {
+  if (optional) cudaFuncSetAttribute(fill, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+  cudaLaunchAttribute cluster;
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {16, 1, 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = 16, config.blockDim = 128, config.attrs = &cluster, config.numAttrs = 1;
+  printf("%s ", cudaGetErrorName(cudaLaunchKernelEx(&config, fill, out, n)));
+  cudaGetLastError();
+}
+
 __global__ void fill_too_much(float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i <= n) out[i] = i;
@@ -212,6 +223,7 @@ int main(int, char** words) {
   if (is("device-read")) host[0] = data[0];
   if (is("read-after-free")) cudaFreeHost(pinned), host[0] = pinned[0];
   if (is("too-many-threads")) fill<<<1, 2048>>>(data, N);
+  if (is("cluster")) fill_in_a_cluster(data, N, false), fill_in_a_cluster(data, N, true);
   if (is("graph")) run_in_graph(data);
   if (is("changed-node")) change_node(data);
   if (is("memory-node")) capture_allocation();

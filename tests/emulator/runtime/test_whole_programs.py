@@ -164,6 +164,12 @@ def test_an_executable_graph_launches_what_its_node_was_changed_to(run: Exec) ->
     assert (output, executed.refused) == (f"{199 * 2} 71 65\n", "")
 
 
+def test_a_cluster_of_16_ctas_needs_leave(run: Exec) -> None:
+    executed, output = run("cluster")
+    assert output == "cudaErrorInvalidClusterSize cudaSuccess 199 71 65\n"
+    assert executed.findings == ()
+
+
 def test_an_allocation_that_a_stream_captures_is_refused_by_name(run: Exec) -> None:
     assert run("memory-node")[0].refused.startswith("memory nodes of graphs are not supported")
 

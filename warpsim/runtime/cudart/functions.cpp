@@ -35,6 +35,8 @@ extern "C" cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, con
     attributes->binaryVersion = kernel->binary_version;
     attributes->maxDynamicSharedSizeBytes = kernel->dynamic_allowed;
     attributes->preferredShmemCarveout = -1;
+    attributes->nonPortableClusterSizeAllowed =
+        kernel->cluster_allowed > device_number("cluster_size");
     return cudaSuccess;
   });
 }
@@ -44,6 +46,9 @@ extern "C" cudaError_t cudaFuncSetAttribute(const void* stub, cudaFuncAttribute 
   return call([&] {
     Kernel* kernel = usable(stub);
     if (!kernel) return cudaErrorInvalidDeviceFunction;
+    if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed) {
+      kernel->cluster_allowed = device_number(value ? "cluster_size_optin" : "cluster_size");
+    }
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
     if (value < 0 || static_cast<uint64_t>(value) > optional_shared(*kernel)) {
       return cudaErrorInvalidValue;
@@ -93,8 +98,9 @@ extern "C" cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* shared,
 extern "C" cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* stub,
                                                             const cudaLaunchConfig_t*) {
   return call([&] {
-    if (!usable(stub)) return cudaErrorInvalidDeviceFunction;
-    *size = static_cast<int>(device_number("cluster_size"));
+    const Kernel* kernel = usable(stub);
+    if (!kernel) return cudaErrorInvalidDeviceFunction;
+    *size = static_cast<int>(kernel->cluster_allowed);
     return cudaSuccess;
   });
 }

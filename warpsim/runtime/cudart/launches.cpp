@@ -49,8 +49,8 @@ Refusal check_sizes(const Geometry& g) {
   return {};
 }
 
-Refusal check_cluster(const Geometry& g) {
-  const uint64_t size = product(g.cluster), most = device_number("cluster_size");
+Refusal check_cluster(const Kernel& kernel, const Geometry& g) {
+  const uint64_t size = product(g.cluster), most = kernel.cluster_allowed;
   if (size == 1) return {};
   if (!size || size > most) {
     return {cudaErrorInvalidClusterSize, "a cluster of " + std::to_string(size) + " CTAs, of " +
@@ -84,7 +84,7 @@ Refusal check_kernel(const Kernel& kernel, const Geometry& g) {
 }
 
 Refusal check(const Kernel& kernel, const Geometry& g) {
-  for (const Refusal& each : {check_sizes(g), check_cluster(g), check_kernel(kernel, g)}) {
+  for (const Refusal& each : {check_sizes(g), check_cluster(kernel, g), check_kernel(kernel, g)}) {
     if (each.error != cudaSuccess) return each;
   }
   const uint64_t room = residents(kernel, product(g.block), g.shared) * device_number("sms");

@@ -134,6 +134,7 @@ void describe(Kernel& kernel) {
   for (uint64_t left = answer.number(); left; --left) kernel.parameters.push_back(answer.number());
   const uint64_t usual = device_number("smem_per_cta");
   kernel.dynamic_allowed = usual > kernel.static_shared ? usual - kernel.static_shared : 0;
+  kernel.cluster_allowed = device_number("cluster_size");
 }
 
 Kernel* add_kernel(Module& module, const std::string& name) {

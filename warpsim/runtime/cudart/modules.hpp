@@ -20,6 +20,7 @@ struct Kernel {
   uint64_t max_threads = 0, ptx_version = 0, binary_version = 0, cluster = 0;
   uint64_t lets_next_begin = 0, waits = 0;  // griddepcontrol
   uint64_t dynamic_allowed = 0;  // beyond which cudaFuncSetAttribute has to be asked
+  uint64_t cluster_allowed = 0;  // likewise
 };
 
 struct Variable {
