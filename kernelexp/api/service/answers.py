@@ -54,7 +54,11 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
 def read_tokens(path: Path) -> dict[str, Client]:
     """Reads a file with a name and a token on each line, followed by "worker" for workers."""
     tokens = {}
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8 text: write names and tokens in it.") from None
+    for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
         if not words or line.startswith("#"):
             continue
@@ -98,6 +102,16 @@ def to_json(value: Any, code: int = 200, headers: Mapping[str, str] | None = Non
     return Response(content, code, headers, media_type="application/json")
 
 
+async def received(request: Request, longest: int, what: str) -> bytes:
+    """The content of a request; refused with 413 as soon as it has more than `longest` bytes."""
+    content = bytearray()
+    async for part in request.stream():
+        content += part
+        if len(content) > longest:
+            raise RefusedRequest(413, f"{what} has at most {longest:,} bytes.")
+    return bytes(content)
+
+
 def guarded(
     answer: Callable[[Request], Awaitable[Response]],
 ) -> Callable[[Request], Awaitable[Response]]:
@@ -115,7 +129,7 @@ def guarded(
             return to_json({"error": str(error)}, 400)
         except ClientDisconnect:  # nobody is left to read it
             return to_json({"error": "the connection ended before the content."}, 400)
-        except sqlite3.OperationalError as error:  # a full disk, or nobody lets it write
+        except sqlite3.DatabaseError as error:  # a full disk, or what is no queue any more
             return to_json({"error": f"the queue can't be used now: {error}."}, 503)
 
     return call

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kernelexp import __version__
-from kernelexp.api.service.answers import Door, OneByOne, RefusedRequest, to_json
+from kernelexp.api.service.answers import Door, OneByOne, RefusedRequest, received, to_json
 from kernelexp.report import outputs
 from kernelexp.services.serving import job as jobs
 from kernelexp.services.serving.queue import Queue, Ticket, TooMany
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 LOOK_S = 0.1
 """Between two looks at a job whose events somebody follows."""
+LONGEST_CALL = 64 << 20
+"""Bytes of a worker's call, which may hold an assessment."""
 ANSWERS = 1000
 """Whose times the metrics have quantiles of."""
 
@@ -42,14 +44,10 @@ class Evaluations:
 
     async def submit(self, request: Request) -> Response:
         client = self._door.client(request)
-        content = bytearray()
-        async for part in request.stream():
-            content += part
-            if len(content) > jobs.LONGEST:
-                raise RefusedRequest(413, f"an evaluation has at most {jobs.LONGEST:,} bytes.")
+        content = await received(request, jobs.LONGEST, "an evaluation")
         begun = time.perf_counter()
-        job = jobs.decode(bytes(content))
-        arguments = job.key, bytes(content), client.name, self._most
+        job = jobs.decode(content)
+        arguments = job.key, content, client.name, self._most
         try:
             ticket = await self._put(*arguments)
         except TooMany:
@@ -135,7 +133,8 @@ class WorkerCalls:
                 403, 'the token is no worker\'s: "worker" is missing after it in --tokens.'
             )
         try:
-            call = decode(await request.body(), WorkerCall)
+            content = await received(request, LONGEST_CALL, "the call of a worker")
+            call = decode(content, WorkerCall)
         except msgspec.DecodeError as error:
             raise RefusedRequest(400, f"the call can't be read: {error}.") from None
         if call.version != __version__:

@@ -17,6 +17,7 @@ LONGEST = 8 << 20
 """Bytes of a job."""
 _FOLDERS = ("task.yml", "challenge.py", "definition.json")
 """Files by which a problem is a folder."""
+_DEEPEST = 100
 _BY_NAME = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
 """A name is at fault then, not the machine: another worker can't write the file either."""
 
@@ -66,6 +67,10 @@ def unpack(job: QueuedJob, folder: Path) -> tuple[Path, Path]:
             if "\0" in name:
                 raise UsageError(f"the file name {name[:80]!r} can't be used: it has a null byte.")
             try:
+                if name.count("/") > _DEEPEST:
+                    raise UsageError(
+                        f"the file name {name[:80]!r} can't be used: it has too many folders."
+                    )
                 path = (place / name).resolve()
                 if not path.is_relative_to(place.resolve()) or path == place.resolve():
                     raise UsageError(f"the file name {name[:80]!r} leads out of its folder.")

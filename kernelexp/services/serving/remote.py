@@ -7,11 +7,12 @@ import json
 import urllib.error
 import urllib.request
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 
 from kernelexp import __version__
-from kernelexp.model.errors import EnvironmentFault
+from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.services.serving.queue import Offer
 
 ANSWER_S = 10.0
@@ -51,6 +52,13 @@ class RemoteQueue:
     idle_s = 1.0
 
     def __init__(self, address: str, token: str = "") -> None:
+        try:
+            parts = urlsplit(address)
+            is_one = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:  # of a port, or of brackets
+            is_one = False
+        if not is_one or any(sign.isspace() for sign in address):
+            raise UsageError(f"--queue {address}: no address as in http://head:8000.")
         self._address, self._token = address.rstrip("/"), token
 
     def take(self, worker: str, gpu: bool = False) -> Offer:

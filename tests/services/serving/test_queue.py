@@ -14,6 +14,7 @@ from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.services.serving import job as jobs
 from kernelexp.services.serving import queue as queues
 from kernelexp.services.serving.queue import Queue, TooMany
+from kernelexp.services.serving.remote import RemoteQueue
 
 JOB = {"problem": {"challenge.py": "class Challenge: ..."}, "solution": {"solve.cu": "solve"}}
 
@@ -217,7 +218,9 @@ def test_a_file_name_does_not_lead_out_of_its_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["a\0b", "n" * 300, "x/y"], ids=["null byte", "long", "below a file"]
+    "name",
+    ["a\0b", "n" * 300, "x/y", "a/" * 1500 + "b"],
+    ids=["null byte", "long", "below a file", "deep"],
 )
 def test_a_file_name_that_no_machine_can_write_is_no_fault_of_the_machine(
     name: str, tmp_path: Path
@@ -225,3 +228,11 @@ def test_a_file_name_that_no_machine_can_write_is_no_fault_of_the_machine(
     job = jobs.decode(json.dumps({**JOB, "problem": {"x": "", name: ""}}).encode())
     with pytest.raises(UsageError, match="can't be used"):
         jobs.unpack(job, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "address", ["http://[::1", "http://", "http://a b", "http://a:999999", "http://a:b", "ftp://a"]
+)
+def test_what_is_no_address_of_a_service_is_not_asked(address: str) -> None:
+    with pytest.raises(UsageError, match="no address as in"):
+        RemoteQueue(address)

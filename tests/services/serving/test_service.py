@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import resource
 import signal
@@ -20,8 +21,9 @@ import service_load
 from service_load import HONEST, Load, Service, job, run
 from support import wait_until
 
-from kernelexp.api.service.answers import ServeOptions
+from kernelexp.api.service.answers import ServeOptions, read_tokens
 from kernelexp.api.service.server import application
+from kernelexp.model.errors import UsageError
 from kernelexp.report import outputs
 from kernelexp.services.serving.queue import Queue
 from kernelexp.system.process.interrupts import SIGNALS
@@ -104,11 +106,17 @@ def test_a_header_that_can_t_be_read_is_refused(resting: Service, headers: dict[
     assert (code, list(answer)) == (404 if "Authorization" in headers else 403, ["error"])
 
 
-def test_a_client_that_goes_in_the_middle_of_its_content_is_no_fault(tmp_path: Path) -> None:
-    options = ServeOptions(project=tmp_path, folder=tmp_path, host="", port=0, workers=0)
-    address = {"method": "POST", "path": "/evaluations", "query_string": b"", "client": ("", 1)}
+def _status(folder: Path, method: str, path: str, bodies: Iterator[bytes]) -> int:
+    """Of the answer to what is sent in these parts, after which the client is gone."""
+    options = ServeOptions(project=folder, folder=folder, host="", port=0, workers=0)
+    service = application(options)
+    address = {"method": method, "path": path, "query_string": b"", "client": ("", 1)}
     scope = {"type": "http", **address, "headers": [(b"host", b"localhost")]}
-    parts = iter([{"type": "http.request", "body": b"{", "more_body": True}])
+    first = next(bodies)
+    parts = (
+        {"type": "http.request", "body": body, "more_body": True}
+        for body in itertools.chain([first], bodies)
+    )
 
     async def receive() -> Any:
         return next(parts, {"type": "http.disconnect"})
@@ -118,8 +126,28 @@ def test_a_client_that_goes_in_the_middle_of_its_content_is_no_fault(tmp_path: P
     async def send(message: Any) -> None:
         answers.append(message)
 
-    asyncio.run(application(options)(scope, receive, send))
-    assert answers[0]["status"] == 400
+    asyncio.run(service(scope, receive, send))
+    return int(answers[0]["status"])
+
+
+def test_a_client_that_goes_in_the_middle_of_its_content_is_no_fault(tmp_path: Path) -> None:
+    assert _status(tmp_path, "POST", "/evaluations", iter([b"{"])) == 400
+
+
+@pytest.mark.parametrize("path", ["/evaluations", "/queue/take"])
+def test_content_that_is_too_long_is_not_read_to_its_end(tmp_path: Path, path: str) -> None:
+    endless = itertools.repeat(bytes(1 << 20), 1000)
+    assert _status(tmp_path, "POST", path, endless) == 413
+    assert len(list(endless)) > 900
+
+
+def test_a_file_that_is_no_queue_any_more_is_said(tmp_path: Path) -> None:
+    def spoilt() -> Iterator[bytes]:
+        for path in tmp_path.glob("queue.sqlite*"):
+            path.write_bytes(b"no database" * 1000)
+        yield b""
+
+    assert _status(tmp_path, "GET", "/evaluations/x", spoilt()) == 503
 
 
 @pytest.mark.slow
@@ -283,3 +311,9 @@ def test_three_hundred_evaluations_by_fifty_clients(tmp_path: Path, remote: bool
     figures = run(tmp_path / "queue", Load(jobs=300, clients=50, kills=3, real=6, remote=remote))
     assert figures.retried >= 1
     assert figures.service_mb[-1] < figures.service_mb[5] + 20
+
+
+def test_a_file_of_tokens_that_is_no_text_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "tokens").write_bytes(b"name \xff" + b"0" * 20)
+    with pytest.raises(UsageError, match="is not UTF-8 text"):
+        read_tokens(tmp_path / "tokens")
