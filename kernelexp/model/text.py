@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from warpsim.launch import plain_name
 from warpsim.text import CONTROL as CONTROL
 from warpsim.text import printable as printable
 
@@ -25,7 +26,10 @@ def shorten(text: str, most: int = 100) -> str:
 
 def shorten_template(name: str, most: int = 160) -> str:
     """A name in C++ in at most `most` characters, without the arguments of its innermost templates
-    first: `gemm<tuple<...>, half_t>`."""
+    first: `gemm<tuple<...>, half_t>`. A symbol, which is what is left of a name that no demangler
+    reads, is shortened so too."""
+    if len(name) > most and (own := plain_name(name)) != name:
+        name = f"{own}<...>"
     depth = name.count("<")
     while len(name) > most and depth:
         name = _without_arguments(name, depth)

@@ -123,5 +123,11 @@ def test_a_name_loses_the_arguments_of_its_innermost_templates_first() -> None:
     assert shorten_template(name, 10) == "gemm<...>"
 
 
+def test_a_symbol_that_no_demangler_reads_is_shortened_to_its_own_name() -> None:
+    symbol = "_Z11gemm_deviceI" + "S0_" * 60
+    assert shorten_template(symbol) == "gemm_device<...>"
+    assert shorten_template("_Z4gemmIXE") == "_Z4gemmIXE"
+
+
 def test_a_name_that_is_no_template_ends_in_an_ellipsis() -> None:
     assert shorten_template("abcdefgh", 5) == "abcd…"
