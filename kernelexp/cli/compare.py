@@ -9,7 +9,7 @@ import typer
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.common import refuse_two_forms
-from kernelexp.cli.completion import complete, variant_names
+from kernelexp.cli.completion import variant_names
 from kernelexp.cli.console import output
 from kernelexp.cli.modes import refuse_other_modes
 from kernelexp.cli.options import HERE, argument, option
@@ -39,13 +39,13 @@ WITH_AUDIT = "With --audit"
 @app.command()
 def compare(
     ctx: typer.Context,
-    before: Annotated[str, argument("A", _SUBJECT, autocompletion=complete(variant_names))],
+    before: Annotated[str, argument("A", _SUBJECT, completion=variant_names)],
     after: Annotated[
         str | None,
         argument(
             "[B]",
             "The same. Without it, A's baseline is compared with its candidate, or with each.",
-            autocompletion=complete(variant_names),
+            completion=variant_names,
         ),
     ] = None,
     of_records: Annotated[

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import typer
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Candidates = Iterable[tuple[str, str]]
 """Values with a word about each."""
+Completion: TypeAlias = "Callable[[Project, typer.Context, str], Candidates]"
+"""Makes them of the project, the command line so far and the incomplete word."""
 
 _WORD = "_KERNELEXP_COMPLETE_WORD"
 
@@ -26,7 +28,7 @@ _WORD = "_KERNELEXP_COMPLETE_WORD"
 def join_bash_words(environ: MutableMapping[str, str]) -> None:
     """Puts the words together again that bash takes apart at `=`, `:` and `@` (COMP_WORDBREAKS).
 
-    bash replaces only the part after the last of these; it is kept for `complete` to answer with.
+    bash replaces only the part after the last of these; it is kept for `answer`.
     """
     separator = "\n" if "\n" in environ["COMP_WORDS"] else " "
     words = environ["COMP_WORDS"].split(separator)[: int(environ["COMP_CWORD"]) + 1]
@@ -44,29 +46,25 @@ def join_bash_words(environ: MutableMapping[str, str]) -> None:
     environ[_WORD] = "" if glue else words[-1]
 
 
-def complete(candidates: Callable[[Project, typer.Context, str], Candidates]) -> Any:
+def answer(candidates: Completion, ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """An answer to the shell, from the project, the command line so far and the incomplete word."""
+    from kernelexp import project
 
-    def answer(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-        from kernelexp import project
-
-        try:
-            loaded = project.load(ctx.params.get("project") or Path())
-        except KernelexpError:
-            return []
-        answers = [
-            (name, _plain(about))
-            for name, about in candidates(loaded, ctx, incomplete)
-            if name.startswith(incomplete)
-        ]
-        known = len(incomplete) - len(os.environ.get(_WORD, incomplete))
-        if known:
-            # bash wants the rest only. typer would drop it, as it does not begin like the word.
-            typer.echo("\n".join(name[known:] for name, _ in answers))
-            sys.exit()
-        return answers
-
-    return answer
+    try:
+        loaded = project.load(ctx.params.get("project") or Path())
+    except KernelexpError:
+        return []
+    answers = [
+        (name, _plain(about))
+        for name, about in candidates(loaded, ctx, incomplete)
+        if name.startswith(incomplete)
+    ]
+    known = len(incomplete) - len(os.environ.get(_WORD, incomplete))
+    if known:
+        # bash wants the rest only. typer would drop it, as it does not begin like the word.
+        typer.echo("\n".join(name[known:] for name, _ in answers))
+        sys.exit()
+    return answers
 
 
 def _plain(about: str) -> str:

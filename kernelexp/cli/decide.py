@@ -9,7 +9,7 @@ import msgspec
 
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
-from kernelexp.cli.completion import complete, experiment_names
+from kernelexp.cli.completion import experiment_names
 from kernelexp.cli.console import output
 from kernelexp.cli.options import HERE, argument, option
 from kernelexp.model.errors import UsageError
@@ -36,7 +36,7 @@ def decide(
         argument(
             "EXPERIMENT",
             "Id of an experiment or of a step of the history; T3:1 is its first candidate.",
-            autocompletion=complete(experiment_names),
+            completion=experiment_names,
         ),
     ],
     by: Annotated[
@@ -44,7 +44,7 @@ def decide(
         option(
             "--by EXPERIMENT",
             "With replace: the experiment whose candidate takes its place.",
-            autocompletion=complete(experiment_names),
+            completion=experiment_names,
         ),
     ] = None,
     candidate: Annotated[

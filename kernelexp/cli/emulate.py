@@ -10,7 +10,7 @@ import typer
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.common import chosen, parse_isas, parse_variants
-from kernelexp.cli.completion import complete, variant_names
+from kernelexp.cli.completion import variant_names
 from kernelexp.cli.console import output, print_message
 from kernelexp.cli.modes import refuse_all_but, refuse_other_modes
 from kernelexp.cli.options import HERE, ISA_HELP, argument, option
@@ -36,7 +36,7 @@ def emulate(
             "[VARIANT]...",
             "KERNEL, KERNEL@ARCH, KERNEL@ARCH:axis=value,... or an experiment's id; with "
             "--recount an experiment or a run.",
-            autocompletion=complete(variant_names),
+            completion=variant_names,
         ),
     ] = None,
     recount: Annotated[

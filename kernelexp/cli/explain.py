@@ -9,7 +9,7 @@ import typer
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.common import parse_variants
-from kernelexp.cli.completion import assignments, complete, variant_names
+from kernelexp.cli.completion import assignments, variant_names
 from kernelexp.cli.console import output
 from kernelexp.cli.modes import refuse_other_modes
 from kernelexp.cli.options import HERE, argument, option
@@ -31,7 +31,7 @@ def explain(
             "EXPERIMENT|VARIANT",
             "Id of an experiment or of a step of the history, H2:2 for its second candidate; or "
             "KERNEL, KERNEL@ARCH or KERNEL@ARCH:axis=value,...",
-            autocompletion=complete(variant_names),
+            completion=variant_names,
         ),
     ],
     candidate: Annotated[
@@ -43,7 +43,7 @@ def explain(
             "--set AXIS=VALUE",
             "Override an axis. Repeatable.",
             WITH_VARIANT,
-            autocompletion=complete(assignments),
+            completion=assignments,
         ),
     ] = None,
     modelled: Annotated[

@@ -10,7 +10,7 @@ import typer
 
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
-from kernelexp.cli.completion import assignments, complete
+from kernelexp.cli.completion import assignments
 from kernelexp.cli.console import print_message
 from kernelexp.cli.options import HERE, argument, option
 from kernelexp.model.errors import UsageError
@@ -28,7 +28,7 @@ def new(
         option(
             "--set AXIS=VALUE",
             "Where the candidate differs from the baseline. Repeatable.",
-            autocompletion=complete(assignments),
+            completion=assignments,
         ),
     ] = None,
     baseline: Annotated[

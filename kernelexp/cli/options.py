@@ -3,30 +3,54 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from kernelexp.cli.completion import assignments, complete, variant_names
+from kernelexp.cli.completion import Completion, answer, assignments, variant_names
 from kernelexp.model.errors import UsageError
 
 
-def option(spec: str, about: str | None = None, mode: str | None = None, **more: Any) -> Any:
+def option(
+    spec: str,
+    about: str | None = None,
+    mode: str | None = None,
+    *,
+    completion: Completion | None = None,
+    **more: Any,
+) -> Any:
     """An option of a command, as --help prints it: `--top N`, `--verbose -v`, `--gpu/--no-gpu`.
 
-    mode: the paragraph of --help that it stands in (see cli/modes.py); more: as typer has it.
+    mode: the paragraph of --help that it stands in (see cli/modes.py); completion: what the shell
+    offers for its value; more: as typer has it.
     """
     words = spec.split()
     names = [word for word in words if word.startswith("-")]
     metavar = " ".join(words[len(names) :]) or None
+    more["autocompletion"] = _autocompletion(completion)
     return typer.Option(*names, metavar=metavar, help=about, rich_help_panel=mode, **more)
 
 
-def argument(metavar: str, about: str, **more: Any) -> Any:
-    """An argument of a command under its name in --help; more: as typer has it."""
+def argument(metavar: str, about: str, *, completion: Completion | None = None, **more: Any) -> Any:
+    """An argument of a command under its name in --help; the others as option() has them."""
+    more["autocompletion"] = _autocompletion(completion)
     return typer.Argument(metavar=metavar, help=about, **more)
+
+
+def _autocompletion(
+    completion: Completion | None,
+) -> Callable[[typer.Context, str], list[tuple[str, str]]] | None:
+    """What typer calls with the command line so far and the incomplete word."""
+    if completion is None:
+        return None
+
+    def answered(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+        return answer(completion, ctx, incomplete)
+
+    return answered
 
 
 Project = Annotated[Path, option("--project -C PATH", "Project folder, or its experiments.yaml.")]
@@ -38,7 +62,7 @@ Set = Annotated[
     option(
         "--set AXIS=VALUE",
         "Override an axis of each candidate or variant. Repeatable.",
-        autocompletion=complete(assignments),
+        completion=assignments,
     ),
 ]
 Variants = Annotated[
@@ -46,7 +70,7 @@ Variants = Annotated[
     argument(
         "[VARIANT]...",
         "KERNEL, KERNEL@ARCH, KERNEL@ARCH:axis=value,... or an experiment's id.",
-        autocompletion=complete(variant_names),
+        completion=variant_names,
     ),
 ]
 Arm = Annotated[
@@ -54,7 +78,7 @@ Arm = Annotated[
     argument(
         "EXPERIMENT",
         "Its candidate (F3:2 of several, F3:baseline), or KERNEL@ARCH:axis=value,...",
-        autocompletion=complete(variant_names),
+        completion=variant_names,
     ),
 ]
 Device = Annotated[str | None, option("--device GPU", "Index or UUID of the GPU to use.")]

@@ -11,7 +11,7 @@ import typer
 
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
-from kernelexp.cli.completion import complete, variant_names
+from kernelexp.cli.completion import variant_names
 from kernelexp.cli.console import output, print_document
 from kernelexp.cli.options import HERE, argument, option
 from kernelexp.model.errors import UsageError, join, suggest
@@ -52,7 +52,7 @@ def plot(
             "history, roofline: KERNEL or KERNEL@ARCH, all without one. sweep: the same, for the "
             "latest sweep, or its run. run: an experiment, for its latest measured run, or a "
             "run. stalls: profiles, as for `kernelexp show`.",
-            autocompletion=complete(variant_names),
+            completion=variant_names,
         ),
     ] = None,
     out: Annotated[Path | None, option("--out -o FILE", "Draw into FILE.svg or FILE.png.")] = None,

@@ -10,7 +10,7 @@ import typer
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.common import parse_variants
-from kernelexp.cli.completion import complete, variant_names
+from kernelexp.cli.completion import variant_names
 from kernelexp.cli.console import output, print_message
 from kernelexp.cli.modes import refuse_other_modes
 from kernelexp.cli.options import HERE, option
@@ -63,7 +63,7 @@ def profile(
             "--variant VARIANT|EXPERIMENT",
             "The variant that was launched, or an experiment.",
             WITH_IMPORT,
-            autocompletion=complete(variant_names),
+            completion=variant_names,
         ),
     ] = None,
     candidate: Annotated[

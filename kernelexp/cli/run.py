@@ -10,7 +10,7 @@ import typer
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.common import chosen, parse_measuring, parse_sets, show
-from kernelexp.cli.completion import complete, experiment_names
+from kernelexp.cli.completion import experiment_names
 from kernelexp.cli.options import HERE, argument, option
 from kernelexp.dossier.session import Session
 from kernelexp.model.errors import UsageError
@@ -24,7 +24,7 @@ def run(
         argument(
             "[EXPERIMENT]...",
             "Ids of experiments or of steps of the history.",
-            autocompletion=complete(experiment_names),
+            completion=experiment_names,
         ),
     ] = None,
     every: Annotated[bool, option("--all", "Run all experiments and the whole history.")] = False,

@@ -10,7 +10,7 @@ import typer
 
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
-from kernelexp.cli.completion import complete, experiment_names
+from kernelexp.cli.completion import experiment_names
 from kernelexp.cli.console import output, print_schema
 from kernelexp.cli.modes import given, refuse_all_but, refuse_other_modes
 from kernelexp.cli.options import HERE, argument, option, require_number
@@ -31,7 +31,7 @@ def show(
             "An experiment's id; a kernel; sweep-KERNEL; a run's name, its beginning, or its "
             "file; a profile's run, or a CSV page or .ncu-rep report of ncu (FILE:2 for its "
             "launch 2).",
-            autocompletion=complete(experiment_names),
+            completion=experiment_names,
         ),
     ] = None,
     judge: Annotated[

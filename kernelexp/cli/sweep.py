@@ -11,7 +11,7 @@ import typer
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.common import parse_limits, parse_measuring, parse_seconds
-from kernelexp.cli.completion import complete, sweep_words
+from kernelexp.cli.completion import sweep_words
 from kernelexp.cli.console import output, print_message, print_text
 from kernelexp.cli.modes import refuse_other_modes
 from kernelexp.cli.options import HERE, argument, option
@@ -51,7 +51,7 @@ def sweep(
         argument(
             "KERNEL[@ARCH] AXIS=VALUES...",
             "The kernel, then axes with values: stages=4,5 or store='*' for all.",
-            autocompletion=complete(sweep_words),
+            completion=sweep_words,
         ),
     ],
     baseline: Annotated[

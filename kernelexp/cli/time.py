@@ -11,7 +11,7 @@ import typer
 from kernelexp.cli import common, options
 from kernelexp.cli.app import app
 from kernelexp.cli.common import parse_measuring, parse_variants, show
-from kernelexp.cli.completion import complete, variant_names
+from kernelexp.cli.completion import variant_names
 from kernelexp.cli.console import output, print_message
 from kernelexp.cli.modes import refuse_other_modes
 from kernelexp.cli.options import HERE, argument, option
@@ -34,7 +34,7 @@ def time(
         argument(
             "VARIANT...",
             "KERNEL, KERNEL@ARCH:axis=value,... or an experiment's id; the first is the baseline.",
-            autocompletion=complete(variant_names),
+            completion=variant_names,
         ),
     ],
     source: Annotated[

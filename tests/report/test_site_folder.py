@@ -54,9 +54,8 @@ def test_what_only_reads_never_runs_a_projects_python(
 
 
 def test_completion_never_runs_a_projects_python(trap: Path) -> None:
-    words = completion.complete(completion.variant_names)(
-        SimpleNamespace(params={"project": trap}, args=[]), "S"
-    )
+    ctx = SimpleNamespace(params={"project": trap}, args=[])
+    words = completion.answer(completion.variant_names, ctx, "S")
     assert [name for name, _ in words] == ["S1", "S2"]
     assert not (trap.parent / "ran").exists()
 
