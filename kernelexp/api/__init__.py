@@ -20,10 +20,10 @@ from kernelexp.dossier.session import Local, Session
 from kernelexp.dossier.tree import Tree
 from kernelexp.evidence import build
 from kernelexp.evidence.emulate.emulated import EmulationOptions
-from kernelexp.evidence.measure.measured import Measuring
 from kernelexp.logs import records
 from kernelexp.model.errors import UsageError
 from kernelexp.model.limits import Limits
+from kernelexp.model.measurement import Measuring
 from kernelexp.model.record import Record
 from kernelexp.model.text import quote
 from kernelexp.project import Project, parse_variant

@@ -57,7 +57,7 @@ def check(
         kernelexp check --since origin/main --markdown
     """
     _refuse(kernels, update, emulate, pedantic, since, json, markdown)
-    from kernelexp.evidence.measure.measured import Measuring
+    from kernelexp.model.measurement import Measuring
     from kernelexp.report.runs import gates as report
     from kernelexp.services.check import checking, gates
 

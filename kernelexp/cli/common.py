@@ -14,11 +14,11 @@ from kernelexp.model.errors import KernelexpError, UsageError, explain
 
 if TYPE_CHECKING:
     from kernelexp.dossier.session import Executor, Session
-    from kernelexp.evidence.measure.measured import Measuring
     from kernelexp.logs.records import Unreadable
     from kernelexp.model.arm import Arm, Isa
     from kernelexp.model.experiment import Variant
     from kernelexp.model.limits import Limits
+    from kernelexp.model.measurement import Measuring
     from kernelexp.model.spelling import Point
     from kernelexp.project import Project
     from kernelexp.report.document.document import Block
@@ -304,8 +304,7 @@ def parse_measuring(
     sanitize: bool = False,
 ) -> Measuring | None:
     """Parses --margin, --size, --budget and the like; None with --no-gpu."""
-    from kernelexp.evidence.measure.measured import Measuring
-    from kernelexp.model.measurement import Options
+    from kernelexp.model.measurement import Measuring, Options
 
     limits = parse_limits(limit)
     options = Options(

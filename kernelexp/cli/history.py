@@ -57,7 +57,7 @@ def history(
         kernelexp history F3 --revisions HEAD~10..HEAD
         kernelexp history F3 --good v1.2 --bad HEAD --by result
     """
-    from kernelexp.evidence.measure.measured import Measuring
+    from kernelexp.model.measurement import Measuring
     from kernelexp.project import parse_arm
     from kernelexp.report.log import revisions as report
     from kernelexp.services.revisions import bisecting, timeline

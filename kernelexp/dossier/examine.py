@@ -12,12 +12,12 @@ from kernelexp.dossier.session import Session
 from kernelexp.dossier.speaking import Recorded
 from kernelexp.dossier.standing import Standing
 from kernelexp.dossier.tree import Tree
-from kernelexp.evidence.measure.measured import SIZE
 from kernelexp.judge import executed, verdict
 from kernelexp.judge.limits.case import Case
 from kernelexp.model.errors import BuildError, KernelFault
 from kernelexp.model.experiment import Variant
 from kernelexp.model.record import Record
+from kernelexp.model.spelling import FULL
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from warpsim.launch import main_launch
@@ -78,7 +78,7 @@ def _with_case(project: Project, dossier: Dossier, session: Session) -> Dossier:
 def _with_launch(project: Project, case: Case, session: Session) -> Case:
     """The grid, the work and the counters of the problem of its size."""
     sizes = consult.consult(project.root, case.arm.kernel, timeout_s=session.limits.problem_s).sizes
-    size = case.size if case.size in sizes else SIZE
+    size = case.size if case.size in sizes else FULL
     if size not in sizes:
         return case
     case = msgspec.structs.replace(case, size=size, extents=sizes[size])

@@ -14,7 +14,6 @@ from kernelexp.evidence.build import Artefacts
 from kernelexp.evidence.code import built as build_evidence
 from kernelexp.evidence.emulate import emulated as emulated_evidence
 from kernelexp.evidence.emulate.emulated import EmulationOptions
-from kernelexp.evidence.measure.measured import SIZE
 from kernelexp.facts.chips import find_arch
 from kernelexp.judge import verdict
 from kernelexp.model import arm
@@ -30,7 +29,7 @@ from kernelexp.model.arm import (
 from kernelexp.model.errors import ConfigurationError, KernelexpError, UsageError
 from kernelexp.model.experiment import Placed, Program, Variant
 from kernelexp.model.limits import Limits
-from kernelexp.model.spelling import spell_point
+from kernelexp.model.spelling import FULL, spell_point
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from kernelexp.project.problem.consult import Configured, Facts, configure
@@ -157,7 +156,7 @@ def _ask(
     first = next(iter(variants.values()))
     if first.program:
         for size in sizes:
-            if size != SIZE:
+            if size != FULL:
                 raise UsageError(
                     f"size {size}: {first.kernel} is a program, which has no problem.py."
                 )

@@ -1,15 +1,23 @@
-"""The plain data types of a measurement: every raw sample, with the device's state around it."""
+"""The plain data types of a measurement: its options, and every raw sample with the device's state
+around it."""
 
 from __future__ import annotations
 
+import hashlib
 import math
+from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from kernelexp.model.experiment import Experiment
+from kernelexp.model.spelling import FULL, split_sizes
+
 Role: TypeAlias = Literal["candidate", "baseline", "placebo", "peer"]
 Fault: TypeAlias = Literal["INCORRECT", "CRASHED", "TIMED_OUT"]
 L2: TypeAlias = Literal["cold", "hot"]
+Goal: TypeAlias = Literal["verdicts", "fastest"]
+"""What several candidates are raced for: see kernelexp/judge/statistics/racing.py."""
 
 # Looks at the interval while sampling goes on: after 4, 6, ... 16 processes. A race looks after 2
 # and 3 too.
@@ -17,6 +25,9 @@ LOOKS_MAX = 7
 EARLY_LOOKS = (2, 3)
 BASELINE = "baseline"
 """The baseline's name in every measurement of a record."""
+# For one candidate, and for each further one.
+BUDGET_S = 30.0
+BUDGET_PER_ARM_S = 5.0
 # Stands for an infinite error, which JSON can't write.
 WORST = 1e30
 
@@ -215,6 +226,42 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     sanitize: bool = False
     seed: int | None = None
     """None draws one; the seed that was used is in the measurement."""
+
+
+class Measuring(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of a measurement, as the command line gives them."""
+
+    options: Options = Options()
+    margin: float = 0.01
+    size: str = FULL
+    """Empty: that of the experiment, which at() puts in. Of several, over() makes one each."""
+    budget_s: float | None = None
+    """Instead of that of the options; None: 30 s, and 5 s for each candidate after the first."""
+    goal: Goal = "verdicts"
+    """What several candidates are raced for."""
+    journals: Path | None = None
+    """A folder for the samples of what is under way; None: a measurement that is killed is lost."""
+
+    def at(self, size: str) -> Measuring:
+        """Returns this at an experiment's size, where none is given; else at the full one."""
+        return msgspec.structs.replace(self, size=self.size or size or FULL)
+
+    def over(self, experiment: Experiment) -> tuple[Measuring, ...]:
+        """One for each size to time: those given here, else the experiment's, else the full one."""
+        names = split_sizes(self.size) or experiment.timed_sizes or (FULL,)
+        return tuple(msgspec.structs.replace(self, size=name) for name in names)
+
+    def of_arms(self, count: int) -> Options:
+        """The options for so many arms, the baseline among them."""
+        budget_s = self.budget_s or BUDGET_S + BUDGET_PER_ARM_S * (count - 2)
+        return msgspec.structs.replace(self.options, race=count > 2, budget_s=budget_s)
+
+    def journal(self, subject: object) -> Path | None:
+        """The journal of exactly what `subject` says: nothing else may go on with its samples."""
+        if self.journals is None:
+            return None
+        content = msgspec.json.encode(subject, order="deterministic")
+        return self.journals / f"{hashlib.sha256(content).hexdigest()[:32]}.json"
 
 
 class AlsoPrinted(msgspec.Struct, frozen=True, kw_only=True):

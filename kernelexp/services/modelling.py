@@ -12,7 +12,6 @@ from kernelexp.dossier.session import Session
 from kernelexp.evidence import jobs
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.job import ModellingAnswer
-from kernelexp.evidence.measure.measured import SIZE
 from kernelexp.facts.modelled_errors import ERRORS, ModelledErrors
 from kernelexp.judge import modelled_pairs
 from kernelexp.judge.modelled_pairs import ModelledChange
@@ -22,7 +21,7 @@ from kernelexp.model.errors import KernelexpError, UsageError
 from kernelexp.model.experiment import Experiment, Variant
 from kernelexp.model.modelled import ModelledRun, ModelledTime
 from kernelexp.model.record import Record
-from kernelexp.model.spelling import is_name
+from kernelexp.model.spelling import FULL, is_name
 from kernelexp.project import Project
 from kernelexp.project.problem import consult, files
 from kernelexp.services.lines.costs import Costs, add
@@ -149,7 +148,7 @@ def each(
 def compare(project: Project, experiment: Experiment, number: int, session: Session) -> str:
     """Says how candidate `number`, counted from 1, compares by the model, in a sentence."""
     baseline, candidates = project.variants(experiment)
-    size = experiment.size or SIZE
+    size = experiment.size or FULL
     candidate = candidates[number - 1]
     try:
         results = each(project, (baseline, candidate), session, size)
@@ -207,7 +206,7 @@ class KeptModelled(msgspec.Struct, frozen=True, kw_only=True):
 
 def kept(root: Path, record: Record) -> list[KeptModelled]:
     """The arms of a record that have a modelled time; nothing is executed."""
-    size = record.size or SIZE
+    size = record.size or FULL
     runs = (
         (name, arm, emulated.modelled(root, arm, size))
         for name, arm in zip(record.names, record.arms, strict=True)
@@ -222,5 +221,5 @@ def kept(root: Path, record: Record) -> list[KeptModelled]:
 
 def kept_run(root: Path, arm: Arm) -> ModelledRun | None:
     """Returns the run of a variant modelled at the size that is timed; nothing is executed."""
-    run = emulated.modelled(root, arm, SIZE)
+    run = emulated.modelled(root, arm, FULL)
     return run if run and not run.time.refused else None

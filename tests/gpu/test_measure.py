@@ -7,9 +7,9 @@ import pytest
 from measurements import measurement, worker
 
 from kernelexp.evidence.measure.job import Job
-from kernelexp.evidence.measure.measured import MeasurementQuestion, Measuring
+from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.evidence.measure.underway import is_budget_spent, is_hopeless, is_look_due
-from kernelexp.model.measurement import Failure, Options
+from kernelexp.model.measurement import Failure, Measuring, Options
 
 
 def with_workers(count, looks=()):

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.evidence.measure import measured
-from kernelexp.evidence.measure.measured import Answerer, MeasurementTaken, Measuring
+from kernelexp.evidence.measure.measured import Answerer, MeasurementTaken
 from kernelexp.judge.statistics import racing
 from kernelexp.model.arm import Arm
 from kernelexp.model.limits import Limits
-from kernelexp.model.measurement import Measurement
+from kernelexp.model.measurement import Measurement, Measuring
 from kernelexp.system.live import Joined, OnProgress
 from kernelexp.system.process import processes
 from warpsim.launch import Launch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -13,55 +12,12 @@ from kernelexp.evidence import jobs
 from kernelexp.evidence.measure.job import ArmJob, Job
 from kernelexp.judge.statistics import racing
 from kernelexp.model.arm import Arm
-from kernelexp.model.experiment import Experiment
 from kernelexp.model.limits import Limits
-from kernelexp.model.measurement import Measurement, Options, TimedArm
-from kernelexp.model.spelling import split_sizes
+from kernelexp.model.measurement import Goal, Measurement, Measuring, Options, TimedArm
 from kernelexp.project.problem import consult, files
 from kernelexp.project.problem.consult import Consulted
 from kernelexp.system.live import OnProgress
 from warpsim.launch import Launch
-
-SIZE = "full"
-# For one candidate, and for each further one.
-BUDGET_S = 30.0
-BUDGET_PER_ARM_S = 5.0
-
-
-class Measuring(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of a measurement, as the command line gives them."""
-
-    options: Options = Options()
-    margin: float = 0.01
-    size: str = SIZE
-    """Empty: that of the experiment, which at() puts in. Of several, over() makes one each."""
-    budget_s: float | None = None
-    """Instead of that of the options; None: 30 s, and 5 s for each candidate after the first."""
-    goal: racing.Goal = "verdicts"
-    """What several candidates are raced for."""
-    journals: Path | None = None
-    """A folder for the samples of what is under way; None: a measurement that is killed is lost."""
-
-    def at(self, size: str) -> Measuring:
-        """Returns this at an experiment's size, where none is given; else at the full one."""
-        return msgspec.structs.replace(self, size=self.size or size or SIZE)
-
-    def over(self, experiment: Experiment) -> tuple[Measuring, ...]:
-        """One for each size to time: those given here, else the experiment's, else the full one."""
-        names = split_sizes(self.size) or experiment.timed_sizes or (SIZE,)
-        return tuple(msgspec.structs.replace(self, size=name) for name in names)
-
-    def of_arms(self, count: int) -> Options:
-        """The options for so many arms, the baseline among them."""
-        budget_s = self.budget_s or BUDGET_S + BUDGET_PER_ARM_S * (count - 2)
-        return msgspec.structs.replace(self.options, race=count > 2, budget_s=budget_s)
-
-    def journal(self, subject: object) -> Path | None:
-        """The journal of exactly what `subject` says: nothing else may go on with its samples."""
-        if self.journals is None:
-            return None
-        content = msgspec.json.encode(subject, order="deterministic")
-        return self.journals / f"{hashlib.sha256(content).hexdigest()[:32]}.json"
 
 
 class MeasurementQuestion(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +26,7 @@ class MeasurementQuestion(msgspec.Struct, frozen=True, kw_only=True):
     job: Job
     options: Options
     margin: float
-    goal: racing.Goal
+    goal: Goal
     place: int | None = None
     """Of several GPUs the one to use, counted round; None: whichever is free."""
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
@@ -29,9 +29,8 @@ from kernelexp.judge.statistics.stats import (
     usable_rows,
 )
 from kernelexp.judge.verdict import enough, is_settled, is_trusted
-from kernelexp.model.measurement import Departure, Effect, Look, Measurement, Worker
+from kernelexp.model.measurement import Departure, Effect, Goal, Look, Measurement, Worker
 
-Goal: TypeAlias = Literal["verdicts", "fastest"]
 Scores: TypeAlias = Mapping[str, float]
 """One process: each arm's median log ratio to the baseline, which has 0."""
 

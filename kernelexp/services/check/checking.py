@@ -13,11 +13,11 @@ from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.emulated import EmulationOptions
-from kernelexp.evidence.measure.measured import Measuring
 from kernelexp.judge.verdict import WRONG
 from kernelexp.model.arm import Arm, Isa
 from kernelexp.model.errors import KernelexpError
 from kernelexp.model.experiment import Variant
+from kernelexp.model.measurement import Measuring
 from kernelexp.project import Project, revisions
 from kernelexp.services import inspection
 from kernelexp.services.check import affected, conditions, gates, timegates

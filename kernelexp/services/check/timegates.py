@@ -11,14 +11,15 @@ import msgspec
 from kernelexp.dossier import atrevision
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
-from kernelexp.evidence.measure.measured import SIZE, Measuring
 from kernelexp.judge.statistics import drift
 from kernelexp.judge.statistics.drift import Drift, Timing
 from kernelexp.logs import records
 from kernelexp.model.arm import Arm, Status
 from kernelexp.model.errors import KernelexpError
 from kernelexp.model.experiment import Variant
+from kernelexp.model.measurement import Measuring
 from kernelexp.model.record import Record, is_of
+from kernelexp.model.spelling import FULL
 from kernelexp.project import Project, revisions
 from kernelexp.services.check import conditions, gates
 from kernelexp.services.check.conditions import SASS, TIMES_AFTER, Committed, GatedVariant
@@ -192,7 +193,7 @@ def _measured(project: Project, kernels: set[str]) -> Sequence[Record]:
 
 def _times(record: Record, variant: Variant) -> list[tuple[str, tuple[str, Timing]]]:
     """Returns the GPU's UUID with its name and the variant's time at the full size."""
-    if record.measurement is None or record.size != SIZE:
+    if record.measurement is None or record.size != FULL:
         return []
     device = record.measurement.device
     commit = record.git.commit if record.git else ""

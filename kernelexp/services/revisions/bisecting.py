@@ -10,13 +10,13 @@ import msgspec
 from kernelexp.dossier import atrevision
 from kernelexp.dossier.atrevision import AtRevision
 from kernelexp.dossier.session import Session
-from kernelexp.evidence.measure.measured import Measuring
 from kernelexp.facts import metrics
 from kernelexp.facts.metrics import Value
 from kernelexp.judge.verdict import DECIDED, WRONG
 from kernelexp.model.arm import Arm, Status
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.model.experiment import Variant
+from kernelexp.model.measurement import Measuring
 from kernelexp.model.text import quote
 from kernelexp.project import Project, revisions
 from kernelexp.services.revisions import timeline

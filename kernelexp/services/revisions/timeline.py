@@ -9,10 +9,10 @@ import msgspec
 from kernelexp.dossier import atrevision
 from kernelexp.dossier.atrevision import AtRevision
 from kernelexp.dossier.session import Session
-from kernelexp.evidence.measure.measured import Measuring
 from kernelexp.model.arm import Arm, Verdict
 from kernelexp.model.errors import UsageError
 from kernelexp.model.experiment import Experiment, Variant, arm_names
+from kernelexp.model.measurement import Measuring
 from kernelexp.model.record import Record
 from kernelexp.project import Project, revisions
 from kernelexp.services.run import conclusion, runner

@@ -14,7 +14,7 @@ from kernelexp import __version__
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.measure import heats
-from kernelexp.evidence.measure.measured import MeasurementTaken, Measuring
+from kernelexp.evidence.measure.measured import MeasurementTaken
 from kernelexp.evidence.measure.programs import measured_programs
 from kernelexp.facts import chips
 from kernelexp.facts.chips import find_arch
@@ -26,7 +26,7 @@ from kernelexp.logs.documents import complete
 from kernelexp.model.arm import Arm, EmulatedEvidence, Verdict
 from kernelexp.model.errors import ConfigurationError, KernelexpError, explain
 from kernelexp.model.experiment import Experiment, Variant, arm_names
-from kernelexp.model.measurement import Gpus, Measurement
+from kernelexp.model.measurement import Gpus, Measurement, Measuring
 from kernelexp.model.problem import Work
 from kernelexp.model.record import (
     Candidate,

@@ -15,7 +15,7 @@ import msgspec
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence.measure import heats
-from kernelexp.evidence.measure.measured import SIZE, MeasurementTaken, Measuring
+from kernelexp.evidence.measure.measured import MeasurementTaken
 from kernelexp.facts import metrics
 from kernelexp.facts.metrics import Metric
 from kernelexp.judge import verdict
@@ -31,10 +31,10 @@ from kernelexp.model.errors import (
     suggest,
 )
 from kernelexp.model.experiment import Experiment, Variant
-from kernelexp.model.measurement import Gpus
+from kernelexp.model.measurement import Gpus, Measuring
 from kernelexp.model.modelled import ModelledTime
 from kernelexp.model.record import Trial, Tuning
-from kernelexp.model.spelling import Point, spell, spell_point
+from kernelexp.model.spelling import FULL, Point, spell, spell_point
 from kernelexp.project import Project
 from kernelexp.services import modelling
 from kernelexp.services.run import conclusion, runner
@@ -54,7 +54,7 @@ class SearchPlan(msgspec.Struct, frozen=True, kw_only=True):
     trials: int = 32
     seed: int = 0
     objective: str = TIME
-    size: str = SIZE
+    size: str = FULL
     """That times are modelled at."""
 
 

@@ -9,13 +9,21 @@ from typing import TypeAlias
 import msgspec
 
 from kernelexp.evidence import build
-from kernelexp.evidence.measure.measured import MeasurementTaken, Measuring
+from kernelexp.evidence.measure.measured import MeasurementTaken
 from kernelexp.evidence.measure.programs.rounds import ProgramArm, ProgramJob, measure
 from kernelexp.judge.statistics import racing
 from kernelexp.model.arm import Arm
 from kernelexp.model.experiment import Program
 from kernelexp.model.limits import Limits
-from kernelexp.model.measurement import Device, Measurement, Options, Role, TimedArm
+from kernelexp.model.measurement import (
+    Device,
+    Goal,
+    Measurement,
+    Measuring,
+    Options,
+    Role,
+    TimedArm,
+)
 from kernelexp.system.live import OnProgress
 
 
@@ -27,7 +35,7 @@ class ProgramQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """What they were compiled for."""
     options: Options
     margin: float
-    goal: racing.Goal
+    goal: Goal
 
 
 ProgramAnswerer: TypeAlias = Callable[
