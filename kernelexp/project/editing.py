@@ -11,8 +11,8 @@ import yaml
 
 from kernelexp.model.errors import ConfigurationError, UsageError
 from kernelexp.model.spelling import is_name, is_sweep
-from kernelexp.project import Project, layout
-from kernelexp.project.layout import Section
+from kernelexp.project import PROJECT_FILE, Project
+from kernelexp.project.shape import Section
 from kernelexp.system import disk
 
 FIRST_ID = "E1"
@@ -54,14 +54,14 @@ def add(project: Project, name: str, experiment: Mapping[str, Any]) -> Path:
     if own and project.places[own[-1]].startswith("experiments/"):
         path = project.root / "experiments" / f"{name}.yaml"
         return disk.write(path, to_yaml(experiment).encode())
-    path = project.root / layout.FILE
+    path = project.root / PROJECT_FILE
     text = insert(read(project.root), "experiments", {name: experiment})
     return disk.write(path.resolve(), text.encode())
 
 
 def read(root: Path) -> str:
     """The text of experiments.yaml with the ends of lines that it has."""
-    return (root / layout.FILE).read_bytes().decode()
+    return (root / PROJECT_FILE).read_bytes().decode()
 
 
 def to_yaml(values: Mapping[str, Any]) -> str:
@@ -102,7 +102,7 @@ def insert(text: str, section: Section | Literal["kernels"], entries: Mapping[st
     whole = "".join([*lines[:at], *head, body.replace("\n", newline), *lines[at:]])
     if not _is_extended(before, whole, section, {**present, **entries}):
         raise ConfigurationError(
-            f"{layout.FILE}:{first + 1 if place is not None else 1}: {section} is written so that "
+            f"{PROJECT_FILE}:{first + 1 if place is not None else 1}: {section} is written so that "
             "no entry can be added at its end: give each of its entries a line of its own."
         )
     return whole
@@ -129,7 +129,7 @@ def remove(text: str, section: Section | Literal["kernels"], names: Collection[s
     whole = "".join(lines)
     if not _is_extended(before, whole, section, left):
         raise ConfigurationError(
-            f"{layout.FILE}:{starts[place] + 1}: {section} is written so that no entry can be "
+            f"{PROJECT_FILE}:{starts[place] + 1}: {section} is written so that no entry can be "
             "removed: give each of its entries lines of its own."
         )
     return whole

@@ -27,9 +27,9 @@ from kernelexp.model.experiment import (
 )
 from kernelexp.model.spelling import AxisValue, Point, spell
 from kernelexp.model.text import quote, shorten
-from kernelexp.project import layout
 from kernelexp.project.faults import Fault, KeyPath
 from kernelexp.project.yamlfile import Document
+from kernelexp.system import disk
 
 
 def check(document: Document, name: str, kernel: Kernel) -> Iterator[Fault]:
@@ -77,7 +77,7 @@ def check_files(document: Document, name: str, kernel: Kernel, root: Path) -> It
         path = ("kernels", name, "targets", arch)
         files = [("source", file) for file in islice(_sources(target), MAX_SOURCES)]
         for key, file in (*files, ("config", target.config)):
-            if file and not layout.inside(folder, file):
+            if file and not disk.inside(folder, file):
                 message = f"variants/{name}/{file} is a link to a file outside of its folder."
                 yield document.fault((*path, key), message)
             elif file and not os.path.isfile(folder / file):

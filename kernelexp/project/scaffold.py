@@ -13,7 +13,7 @@ import msgspec
 from kernelexp import project
 from kernelexp.facts.chips import ARCHITECTURES
 from kernelexp.model.errors import EnvironmentFault, UsageError, suggest
-from kernelexp.project import layout, shape
+from kernelexp.project import PROJECT_FILE, shape
 from kernelexp.system import disk
 
 TEMPLATES = resources.files("kernelexp.project") / "templates"
@@ -59,7 +59,7 @@ def start(folder: Path, arch: str, empty: bool = False) -> Started:
         place = top if name.startswith(f"{_WORKFLOWS}/") else root
         wanted[place / name] = fill(text, values)
     if empty:
-        wanted[root / layout.FILE] = _without_entries(wanted[root / layout.FILE])
+        wanted[root / PROJECT_FILE] = _without_entries(wanted[root / PROJECT_FILE])
     ignore = root / _IGNORE
     existing = sorted(str(path) for path in wanted if path.exists() and path != ignore)
     if existing:

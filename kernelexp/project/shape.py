@@ -20,12 +20,12 @@ from kernelexp.model.experiment import Experiment, Kernel, ProjectFile, Target
 from kernelexp.model.spelling import SWEEP, Point, is_name, is_sweep
 from kernelexp.model.text import quote
 from kernelexp.project import kernels as checks
-from kernelexp.project import layout
 from kernelexp.project.faults import Fault, KeyPath
 from kernelexp.project.kernels import check_point, same
 from kernelexp.project.yamlfile import Document, Wanted, wanted
 
 File: TypeAlias = Literal["project", "experiment"]
+Section: TypeAlias = Literal["experiments", "history"]
 T = TypeVar("T")
 
 
@@ -161,7 +161,7 @@ class ProjectEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An experiment or step as it is written, and where."""
 
     id: str
-    section: layout.Section
+    section: Section
     document: Document
     path: KeyPath
     """Of keys to it, in the document."""

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import msgspec
 
+from kernelexp import project
 from kernelexp.evidence import build
 from kernelexp.model import errors
 from kernelexp.model.errors import EnvironmentFault, KernelexpError
-from kernelexp.project import layout
 from kernelexp.system import toolchain
 from kernelexp.system.device import list_gpus
 from kernelexp.system.process import processes
@@ -63,7 +63,7 @@ def _fact(
 
 def _compiler(nvcc: str | None, start: Path) -> Fact:
     def look() -> str:
-        cache = layout.find(start).parent / build.CACHE
+        cache = project.find(start).parent / build.CACHE
         tools = toolchain.find(nvcc, cache)
         return f"{tools.version} ({_shorten(tools.nvcc)})"
 

@@ -218,6 +218,11 @@ def own_name(root: Path, path: str) -> str:
     return relative if is_own(root, relative) else ""
 
 
+def inside(folder: Path, file: str) -> bool:
+    """Whether a path from `folder` stays in it, symbolic links resolved."""
+    return Path(os.path.realpath(folder / file)).is_relative_to(os.path.realpath(folder))
+
+
 CACHE_VARIABLE = "KERNELEXP_CACHE"
 """Names a folder to use instead of ~/.cache/kernelexp."""
 

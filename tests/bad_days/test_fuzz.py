@@ -31,7 +31,7 @@ from kernelexp.model import errors
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import KernelexpError, UsageError
 from kernelexp.model.text import CONTROL
-from kernelexp.project import layout
+from kernelexp.project import PROJECT_FILE
 from kernelexp.services.check import gates
 from kernelexp.services.handlog import reading, sections
 
@@ -178,7 +178,7 @@ def read_decision(root: Path, changes: Any, words: tuple[str, ...]) -> None:
 
 
 def read_yaml(root: Path, changes: Any) -> None:
-    path = root / layout.FILE
+    path = root / PROJECT_FILE
     raw = path.read_bytes()
     try:
         as_bytes = isinstance(changes[0][1], int)

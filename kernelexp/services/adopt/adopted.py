@@ -17,7 +17,7 @@ from kernelexp.facts.chips import ARCHITECTURES
 from kernelexp.logs import records
 from kernelexp.model.errors import UsageError, join, suggest
 from kernelexp.model.spelling import is_name
-from kernelexp.project import Project, editing, layout, load
+from kernelexp.project import PROJECT_FILE, Project, editing, files_of, load
 from kernelexp.services.adopt import answers as answering
 from kernelexp.services.adopt import draft, jobs
 from kernelexp.services.adopt import entry as entries
@@ -86,7 +86,7 @@ def replacing(project: Project, kernel: str, option: str) -> Iterator[str]:
         )
     before = configuration(project.root)
     text = editing.read(project.root)
-    inside = [name for name in own if project.places[name].startswith(f"{layout.FILE}:")]
+    inside = [name for name in own if project.places[name].startswith(f"{PROJECT_FILE}:")]
     text = editing.remove(text, "experiments", inside) if inside else text
     text = editing.remove(text, "kernels", [kernel])
     folder, kept = project.root / "variants" / kernel, f".kernelexp/replaced/{kernel}"
@@ -95,7 +95,7 @@ def replacing(project: Project, kernel: str, option: str) -> Iterator[str]:
     shutil.rmtree(former, ignore_errors=True)
     place.parent.mkdir(parents=True, exist_ok=True)
     try:
-        disk.write((project.root / layout.FILE).resolve(), text.encode())
+        disk.write((project.root / PROJECT_FILE).resolve(), text.encode())
         for name in own:
             if name not in inside:
                 (project.root / project.places[name].partition(":")[0]).unlink()
@@ -120,7 +120,7 @@ def _put_back(
 ) -> None:
     """Restores a kernel and its experiments; what others have written since stays, also where it
     has the id of one of them, which gets another."""
-    file = project.root / layout.FILE
+    file = project.root / PROJECT_FILE
     for path, content in before.items():
         if path != file and not path.exists():
             disk.write(path, content)
@@ -161,14 +161,14 @@ def finish(project: Project, compiled: Compiled, answers: Answers, flags: Sequen
     with disk.alone(project.root):
         whole = editing.insert(editing.read(project.root), "kernels", {compiled.kernel: entry})
         write(compiled.folder, {"problem.py": text})
-        _write_yaml(project.root / layout.FILE, whole)
+        _write_yaml(project.root / PROJECT_FILE, whole)
     return text
 
 
 def configuration(root: Path) -> dict[Path, bytes]:
     """The files that define a project's kernels and experiments."""
-    others, _ = layout.sources(root)
-    names = [layout.FILE, *(item.file for item in others)]
+    others, _ = files_of(root)
+    names = [PROJECT_FILE, *(item.file for item in others)]
     return {root / name: (root / name).read_bytes() for name in names}
 
 
@@ -182,7 +182,7 @@ def discard(compiled: Compiled, before: Mapping[Path, bytes]) -> None:
         for path in now.keys() - before.keys():
             if yaml.safe_load(now[path]).get("kernel") == compiled.kernel:
                 path.unlink()
-        file = root / layout.FILE
+        file = root / PROJECT_FILE
         if now[file] != before[file]:
             _write_yaml(file, _without(compiled.kernel, now[file].decode(), before[file].decode()))
 

@@ -16,7 +16,7 @@ from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError, suggest
 from kernelexp.model.record import Candidate, Record
 from kernelexp.model.spelling import is_name
-from kernelexp.project import Project, editing, layout, scaffold
+from kernelexp.project import PROJECT_FILE, Project, editing, scaffold
 from kernelexp.services.handlog import reading, sections, tables
 from kernelexp.services.handlog.reading import Log, LoggedVariant, Read
 from kernelexp.system import disk
@@ -123,7 +123,7 @@ def write(
             raise UsageError(f"there is an experiment {entry.id} already: rename it in {path}.")
     if copy.exists():
         raise UsageError(f"{COPIES}/{path.name} is there already: this log was imported before.")
-    main = (project.root / layout.FILE).resolve()
+    main = (project.root / PROJECT_FILE).resolve()
     before = editing.read(project.root)
     with disk.FilesTogether() as files:
         files.write(folder / "problem.py", _template("imported/problem.txt"))
