@@ -48,6 +48,18 @@ def test_a_barrier_names_the_warp_that_has_not_come_and_where_it_stands() -> Non
     assert "All threads that a barrier counts have to come to the same one." in result
 
 
+def test_lanes_do_not_pass_a_barrier_without_one_that_waits_before_it() -> None:
+    body = """
+    mov.u32 %r1, s; setp.ne.u32 %p0, %t, 0; @%p0 bra MEET;
+    mbarrier.init.shared::cta.b64 [%r1], 1;
+    W: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], 0; @!%p1 bra W;
+    MEET: bar.sync 0;
+    """
+    result = run(ptx(body, shared=LOCKS), {}, threads=64)
+    assert found(result) == {"hang"}
+    assert any(x.waits_for.startswith("lane 0 of its own warp") for x in result.hang)
+
+
 def test_a_flag_that_nobody_writes_is_named_with_its_value() -> None:
     result = hang(
         CLEAR + "W: ld.volatile.shared.b32 %r3, [%r1+8]; setp.eq.u32 %p1, %r3, 0; @%p1 bra W;"

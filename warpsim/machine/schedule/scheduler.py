@@ -107,7 +107,8 @@ class Scheduler:
     def _give_up(self) -> bool:
         """Lets go who waits for lanes that will not come; whether anybody did."""
         self.gathering.note_passed()
-        if self.partings.give_up() or self.gathering.give_up():
+        elsewhere = [f for f in self.parking.fragments if not f.gathering]
+        if self.partings.give_up() or self.gathering.give_up(elsewhere):
             return True
         self.parking.exits = convergence.let_go(self.machine)
         return self.parking.exits
