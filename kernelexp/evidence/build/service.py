@@ -99,17 +99,8 @@ def identify(plan: Plan, entry: CachedCompilation) -> str:
 
 
 def _prepare(root: Path) -> None:
-    folder = store.builds(root)
-    cache = root / store.CACHE
-    for path in (folder, folder / "manifests"):
-        # The whole cache may lie elsewhere; a link inside it is nothing that kernelexp makes.
-        if path.is_symlink() and not path.resolve().is_relative_to(cache.resolve()):
-            raise EnvironmentFault(
-                f"{path.relative_to(root)} is a link out of the project, to {path.resolve()}: "
-                f"remove it, or link {store.CACHE} itself."
-            )
-    (folder / "manifests").mkdir(parents=True, exist_ok=True)
-    ignore = cache / ".gitignore"
+    (store.builds(root) / "manifests").mkdir(parents=True, exist_ok=True)
+    ignore = root / store.CACHE / ".gitignore"
     if not ignore.exists():
         ignore.write_text("*\n")
 
