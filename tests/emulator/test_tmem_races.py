@@ -64,8 +64,9 @@ BEFORE_FREE
 LATE_ARRIVAL
 xor.b32 %r50, %r50, 1; add.u32 %r51, %r51, 1; setp.lt.u32 %p4, %r51, 3; @%p4 bra NEXT;
 END:
-bar.sync 0;
+MEETING
 @%p0 bra OUT;
+LAST
 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r20, 128;
 OUT:
 """
@@ -80,6 +81,8 @@ RIGHT = {
     "EARLY_ARRIVAL": "",
     "BEFORE_FREE": "tcgen05.fence::before_thread_sync;",
     "LATE_ARRIVAL": ARRIVE,
+    "MEETING": "bar.sync 0;",
+    "LAST": "",
 }
 SCHEDULES = (LATE, Schedule(seed=1), EARLY)
 FIRST_AND_SLOW = (
@@ -110,6 +113,13 @@ def warnings(**changed: str) -> set[str]:
 def test_an_epilogue_that_frees_what_it_has_read_is_right(schedule: Schedule) -> None:
     result = pipeline(schedule)
     assert (result.findings, result.warnings) == ((), ())
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+def test_a_cluster_barrier_orders_a_dealloc_behind_warps_that_exited(schedule: Schedule) -> None:
+    barrier = "barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;"
+    assert names(schedule, MEETING="", LAST=barrier) == set()
+    assert names(schedule, MEETING="", LAST="") >= {"tmem-race"}
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=str)

@@ -294,7 +294,7 @@ class ClusterBarriers:
 
 
 def _complete_cluster(machine: Machine, fragment: Fragment, barrier: Barrier) -> None:
-    cluster = machine.cta_of(fragment.warp).cluster
+    cluster, gone = machine.cta_of(fragment.warp).cluster, []
     for cta in machine.ctas:
         if cta.cluster != cluster:
             continue
@@ -302,7 +302,12 @@ def _complete_cluster(machine: Machine, fragment: Fragment, barrier: Barrier) ->
             place = machine.warp_place(cta.place, warp)
             if barrier.arrived.get(place, 0) | machine.exited[place] != ALL:
                 return
+            if place not in barrier.arrived:
+                gone.append(place)
     if barrier.arrived:
+        # Warps that have exited release nothing, but what engines did before that is over.
+        for place in gone:
+            barrier.release(machine.clocks.engines_only(machine.clocks.release(place)))
         machine.changed.append(barrier)
         barrier.advance()
 
