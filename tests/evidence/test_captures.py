@@ -160,6 +160,14 @@ def test_a_folder_without_a_launch_is_no_capture(tmp_path: Path) -> None:
         captures.read(tmp_path)
 
 
+def test_parameters_that_are_no_bytes_are_a_sentence(tmp_path: Path) -> None:
+    captured.write_saxpy(tmp_path / "one", b"no code")
+    launch = tmp_path / "one/launch.json"
+    launch.write_text(launch.read_text().replace('"0000c03f"', '"0000c03x"'))
+    with pytest.raises(UsageError, match=r"launch\.json can't be read"):
+        captures.read(tmp_path / "one")
+
+
 def test_without_a_driver_a_sentence_says_what_works_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -24,7 +25,7 @@ class PassedParameter(msgspec.Struct, frozen=True, kw_only=True):
     """A parameter by its bytes."""
 
     offset: int
-    data: str
+    data: Annotated[str, msgspec.Meta(pattern=r"^([0-9a-fA-F]{2})*\Z")]
     """In hexadecimal."""
 
     @property
