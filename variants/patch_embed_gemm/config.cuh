@@ -56,6 +56,7 @@ struct Config {
   static constexpr uint32_t BUFFER_BYTES = HAS_BUFFERS ? 32 * PITCH_BYTES : 0;
 
   // Shared memory: stages | TMEM address, mbarriers | a buffer for each epilogue warp.
+  static constexpr uint32_t STAGES_OFFSET = 0;
   static constexpr uint32_t TMEM_ADDRESS_OFFSET = STAGES * STAGE_BYTES;
   static constexpr uint32_t FULL_OFFSET = TMEM_ADDRESS_OFFSET + 8;
   static constexpr uint32_t FREE_OFFSET = FULL_OFFSET + 8 * STAGES;

@@ -25,6 +25,16 @@ struct Slice {
   __device__ uint32_t place(uint32_t row_in_slice) const {
     return (row + row_in_slice) % Config::PERIOD;
   }
+
+  // After the last tile: until what lane 0 has stored by TMA is written.
+  __device__ __forceinline__ void finish() const {
+    if constexpr (Config::STORE == Store::tma_ || Config::STORE == Store::tma_evict_first_) {
+      if (lane == 0) {
+        kx::cp_async_bulk_wait_group<0>();
+      }
+      __syncwarp();
+    }
+  }
 };
 
 // The lane's values of the table for one box: words[2 * j + {0, 1}] are the pairs of column group j

@@ -3,6 +3,7 @@
 
 #include "cluster.cuh"
 #include "ldst.cuh"
+#include "mbarrier.cuh"
 #include "pipeline.cuh"
 #include "tiles_sm90a.cuh"
 #include "wgmma.cuh"
@@ -83,9 +84,8 @@ struct OperandInRegisters {
 // that waits for a stage while a use of it before the last is still to come would find the parity
 // of the phase before that one, and go on (11,749 wrong elements of 713 million).
 template <typename Operands>
-__device__ __forceinline__ void multiply(const Cta& cta, kx::Pipeline<Config::STAGES>& ring,
-                                         uint32_t warpgroup, uint32_t lane,
-                                         const Operands& operands,
+__device__ __forceinline__ void multiply(const Cta& cta, Cta::Ring& ring, uint32_t warpgroup,
+                                         uint32_t lane, const Operands& operands,
                                          float (&d)[Config::MMAS][Config::ACCUMULATORS]) {
   uint32_t stages[Config::K_BLOCKS];
   kx::wgmma_fence();

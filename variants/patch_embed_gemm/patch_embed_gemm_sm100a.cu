@@ -36,31 +36,33 @@
 #include "epilogue.cuh"
 #include "mbarrier.cuh"
 #include "pipeline.cuh"
+#include "stages.cuh"
 #include "tcgen05.cuh"
 #include "tma.cuh"
 
-// What a role knows of its CTA; addresses are shared::cta.
-struct Cta {
-  uint32_t rank;
-  uint32_t smem;
+// What a role knows of its CTA.
+struct Cta : Stages<Config> {
   uint32_t first_tile;
   uint32_t last_tile;  // one past it
 
-  __device__ uint32_t stage(uint32_t i) const { return smem + i * Config::STAGE_BYTES; }
-  __device__ uint32_t full(uint32_t i) const { return smem + Config::FULL_OFFSET + 8 * i; }
-  __device__ uint32_t free(uint32_t i) const { return smem + Config::FREE_OFFSET + 8 * i; }
+  using Stages::Stages;
+
   __device__ uint32_t mainloop_done(uint32_t i) const {
     return smem + Config::MAINLOOP_DONE_OFFSET + 8 * i;
   }
   __device__ uint32_t epilogue_free(uint32_t i) const {
     return smem + Config::EPILOGUE_FREE_OFFSET + 8 * i;
   }
-};
 
-// First row and column of a tile.
-struct Tile {
-  uint32_t row;
-  uint32_t column;
+  // One thread of each CTA.
+  __device__ __forceinline__ void init_barriers() const {
+    init_stages(Config::CTA_GROUP, 1);
+    for (uint32_t i = 0; i < Config::ACCUMULATORS; ++i) {
+      kx::mbarrier_init(mainloop_done(i), 1);
+      kx::mbarrier_init(epilogue_free(i), Config::CTA_GROUP * Config::EPILOGUE_WARPS * 32);
+    }
+    kx::fence_mbarrier_init_release_cluster();
+  }
 };
 
 // Snake order: column tiles forwards in even rows of tiles and backwards in odd ones, so that tiles
@@ -77,7 +79,7 @@ __device__ __forceinline__ Tile tile_at(uint32_t index) {
 __device__ __forceinline__ void load_role(const Cta& cta, const CUtensorMap* a,
                                           const CUtensorMap* b) {
   const uint32_t full_of_cta_0 = kx::mapa_shared_cluster(cta.full(0), 0);
-  kx::Pipeline<Config::STAGES> ring;
+  Cta::Ring ring;
   for (uint32_t index = cta.first_tile; index < cta.last_tile; ++index) {
     const Tile tile = tile_at(index);
     const uint32_t a_row = tile.row + cta.rank * Config::CTA_M;
@@ -85,8 +87,7 @@ __device__ __forceinline__ void load_role(const Cta& cta, const CUtensorMap* a,
     for (uint32_t k = 0; k < Config::K; k += Config::TILE_K) {
       const uint32_t stage = cta.stage(ring.stage);
       const uint32_t full = full_of_cta_0 + 8 * ring.stage;
-      kx::wait_for_phase(cta.free(ring.stage), ring.phase ^ 1);
-      kx::mbarrier_arrive_expect_tx_relaxed_cluster(full, Config::STAGE_BYTES);
+      cta.acquire(ring, full);
       kx::cp_async_bulk_tensor_2d<Config::CTA_GROUP>(stage, a, k, a_row, full);
       kx::cp_async_bulk_tensor_2d<Config::CTA_GROUP>(stage + Config::A_BYTES, b, k, b_row, full);
       ring.advance();
@@ -103,7 +104,7 @@ __device__ __forceinline__ void load_role(const Cta& cta, const CUtensorMap* a,
 __device__ __forceinline__ void mma_role(const Cta& cta, uint32_t tmem) {
   constexpr uint32_t INSTRUCTION = kx::e4m3_f32_instruction(Config::TILE_M, Config::TILE_N);
   constexpr uint16_t ALL_CTAS = (1 << Config::CTA_GROUP) - 1;
-  kx::Pipeline<Config::STAGES> ring;
+  Cta::Ring ring;
   kx::Pipeline<Config::ACCUMULATORS> accumulator;
   for (uint32_t index = cta.first_tile; index < cta.last_tile; ++index) {
     const uint32_t d = tmem + accumulator.stage * Config::TILE_N;
@@ -207,24 +208,10 @@ __device__ __forceinline__ void with_columns(uint32_t warp, Role role) {
   }
 }
 
-// One thread of each CTA.
-__device__ __forceinline__ void init_barriers(const Cta& cta) {
-  for (uint32_t i = 0; i < Config::STAGES; ++i) {
-    kx::mbarrier_init(cta.full(i), Config::CTA_GROUP);
-    kx::mbarrier_init(cta.free(i), 1);
-  }
-  for (uint32_t i = 0; i < Config::ACCUMULATORS; ++i) {
-    kx::mbarrier_init(cta.mainloop_done(i), 1);
-    kx::mbarrier_init(cta.epilogue_free(i), Config::CTA_GROUP * Config::EPILOGUE_WARPS * 32);
-  }
-  kx::fence_mbarrier_init_release_cluster();
-}
-
 // Every thread of the cluster.
 __device__ __forceinline__ void cluster_sync() {
   kx::tcgen05_fence_before_thread_sync();
-  kx::barrier_cluster_arrive();
-  kx::barrier_cluster_wait();
+  barrier_cluster();
   kx::tcgen05_fence_after_thread_sync();
 }
 
@@ -233,23 +220,18 @@ extern "C" __global__ void __cluster_dims__(Config::CTA_GROUP, 1,
     patch_embed_gemm(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
                      const uint16_t* combined, uint16_t* out, uint32_t row_tiles) {
   extern __shared__ __align__(1024) uint8_t smem[];
-  // From lane 0, so that ptxas knows it to be the same in all lanes and keeps the roles' addresses
-  // in uniform registers (59 R2UR in the SASS, in place of 264).
-  const uint32_t warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
+  const uint32_t warp = warp_rank();
   const uint32_t tiles = row_tiles * Config::COLUMN_TILES;
   const uint32_t cluster = blockIdx.x / Config::CTA_GROUP;
   const uint32_t clusters = gridDim.x / Config::CTA_GROUP;
-  Cta cta;
-  cta.rank = kx::cluster_ctarank();
-  cta.smem = static_cast<uint32_t>(__cvta_generic_to_shared(smem));
+  Cta cta(smem);
   cta.first_tile = cluster * tiles / clusters;
   cta.last_tile = (cluster + 1) * tiles / clusters;
 
   if (warp == Config::LOAD_WARP) {
     if (kx::elect_sync()) {
-      kx::prefetch_tensormap(&a);
-      kx::prefetch_tensormap(&b);
-      init_barriers(cta);
+      prefetch_tensormaps(a, b);
+      cta.init_barriers();
     }
     __syncwarp();
   } else if (warp == Config::MMA_WARP) {

@@ -24,67 +24,15 @@
 //   free           CLUSTER * 4 * READERS                  a lane of each warp that has read it
 //   resident_full  1, and RESIDENT_BYTES                  the load warp; TMA (bytes)
 //   turn           4                                      a lane of each warp of the one before
-#include "cluster.cuh"
 #include "elect.cuh"
 #include "epilogue_sm90a.cuh"
 #include "epilogue_transposed_sm90a.cuh"
-#include "mbarrier.cuh"
+#include "load_sm90a.cuh"
 #include "multiply_sm90a.cuh"
 #include "pipeline.cuh"
 #include "registers.cuh"
+#include "stages.cuh"
 #include "tiles_sm90a.cuh"
-#include "tma.cuh"
-
-// A box of what the cluster's CTAs share, part `rank` of `stage`, to all of them; or just a box.
-template <bool IS_SHARED>
-__device__ __forceinline__ void load_box(uint32_t destination, const CUtensorMap* map,
-                                         uint32_t column, uint32_t row, uint32_t box_rows,
-                                         const Cta& cta, uint32_t full) {
-  if constexpr (IS_SHARED && Config::CLUSTER > 1) {
-    constexpr uint16_t ALL_CTAS = (1 << Config::CLUSTER) - 1;
-    const uint32_t part = cta.rank * box_rows;
-    kx::cp_async_bulk_tensor_2d_multicast(destination + part * Config::TILE_K, map, column,
-                                          row + part, full, ALL_CTAS);
-  } else {
-    kx::cp_async_bulk_tensor_2d<1>(destination, map, column, row, full);
-  }
-}
-
-// One thread of each CTA: B once where it stays, then every K block of every tile.
-__device__ __forceinline__ void load_role(const Cta& cta, const CUtensorMap* a,
-                                          const CUtensorMap* b) {
-  if constexpr (Config::RESIDENT) {
-    kx::mbarrier_arrive_expect_tx_relaxed_cluster(cta.resident_full(), Config::RESIDENT_BYTES);
-    const uint32_t column = tile_at(cta, 0).column;
-    for (uint32_t block = 0; block < Config::K_BLOCKS; ++block) {
-      load_box<false>(cta.smem + block * Config::B_BYTES, b, block * Config::TILE_K, column,
-                      Config::B_BOX_ROWS, cta, cta.resident_full());
-    }
-  }
-  kx::Pipeline<Config::STAGES> ring;
-  for (uint32_t index = cta.first_tile; index < cta.last_tile; index += cta.step) {
-    const Tile tile = tile_at(cta, index);
-    const uint32_t ahead = index + Config::PREFETCH * cta.step;
-    const bool is_prefetched = Config::PREFETCH > 0 && ahead < cta.last_tile;
-    const uint32_t prefetched_row =
-        is_prefetched ? tile_at(cta, ahead).row + cta.rank * Config::A_BOX_ROWS : 0;
-    for (uint32_t k = 0; k < Config::K; k += Config::TILE_K) {
-      // The strips' clusters read the same rows at about the same time: each brings its share.
-      if (is_prefetched && k / Config::TILE_K % Config::STRIPS == cta.strip) {
-        kx::cp_async_bulk_prefetch_tensor_2d(a, k, prefetched_row);
-      }
-      const uint32_t stage = cta.stage(ring.stage);
-      const uint32_t full = cta.full(ring.stage);
-      kx::wait_for_phase(cta.free(ring.stage), ring.phase ^ 1);
-      kx::mbarrier_arrive_expect_tx_relaxed_cluster(full, Config::STAGE_BYTES);
-      load_box<Config::KEEPS_COLUMNS>(stage, a, k, tile.row, Config::A_BOX_ROWS, cta, full);
-      if constexpr (!Config::KEEPS_COLUMNS) {
-        load_box<true>(stage + Config::A_BYTES, b, k, tile.column, Config::B_BOX_ROWS, cta, full);
-      }
-      ring.advance();
-    }
-  }
-}
 
 // A warpgroup whose operands are in shared memory: its tiles, or its rows of every tile.
 template <typename Operands>
@@ -102,7 +50,7 @@ __device__ __forceinline__ void multiply_role(const Cta& cta, uint32_t warpgroup
   Table table;
   uint32_t next_buffer = 0;
   uint32_t turn_phase = warpgroup == 0;  // the first warpgroup begins
-  kx::Pipeline<Config::STAGES> ring;
+  Cta::Ring ring;
   const auto skip_tile = [&] {
 #pragma unroll
     for (uint32_t block = 0; block < Config::K_BLOCKS; ++block) {
@@ -136,12 +84,7 @@ __device__ __forceinline__ void multiply_role(const Cta& cta, uint32_t warpgroup
     }
     epilogue(slice, d, table, next_buffer);
   }
-  if constexpr (Config::STORE == Store::tma_ || Config::STORE == Store::tma_evict_first_) {
-    if (slice.lane == 0) {
-      kx::cp_async_bulk_wait_group<0>();
-    }
-    __syncwarp();
-  }
+  slice.finish();
 }
 
 // A warpgroup that keeps 64 of B's columns in registers: its columns of every tile.
@@ -156,7 +99,7 @@ __device__ __forceinline__ void transposed_role(const Cta& cta, uint32_t warpgro
   copy_table(cta, combined + first_column);
   TransposedSlice slice(cta, warpgroup, warp % 4, lane, out_map);
   uint32_t turn_phase = warpgroup == 0;  // the first warpgroup begins
-  kx::Pipeline<Config::STAGES> ring;
+  Cta::Ring ring;
   for (uint32_t index = cta.first_tile; index < cta.last_tile; index += cta.step) {
     float d[Config::MMAS][Config::ACCUMULATORS];
     if constexpr (Config::TAKES_TURNS) {
@@ -177,41 +120,23 @@ __device__ __forceinline__ void transposed_role(const Cta& cta, uint32_t warpgro
   slice.finish();
 }
 
-// One thread of each CTA.
-__device__ __forceinline__ void init_barriers(const Cta& cta) {
-  for (uint32_t i = 0; i < Config::STAGES; ++i) {
-    kx::mbarrier_init(cta.full(i), 1);
-    kx::mbarrier_init(cta.free(i), Config::CLUSTER * 4 * Config::READERS);
-  }
-  kx::mbarrier_init(cta.resident_full(), 1);
-  for (uint32_t i = 0; i < Config::WARPGROUPS; ++i) {
-    kx::mbarrier_init(cta.turn(i), 4);
-  }
-  kx::fence_mbarrier_init_release_cluster();
-}
-
 extern "C" __global__ void __cluster_dims__(Config::CLUSTER, 1, 1)
     __launch_bounds__(Config::THREADS, 1)
     patch_embed_gemm(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
                      const __grid_constant__ CUtensorMap out_map, const uint8_t* b_bytes,
                      const uint16_t* combined, uint16_t* out, uint32_t row_tiles) {
   extern __shared__ __align__(1024) uint8_t smem[];
-  // From lane 0, so that ptxas knows it to be the same in all lanes.
-  const uint32_t warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
-  Cta cta;
-  cta.rank = kx::cluster_ctarank();
-  cta.smem = static_cast<uint32_t>(__cvta_generic_to_shared(smem));
+  const uint32_t warp = warp_rank();
+  Cta cta(smem);
   cta.row_tiles = row_tiles;
   deal_tiles(cta, blockIdx.x / Config::CLUSTER, gridDim.x / Config::CLUSTER);
 
   if (threadIdx.x == 0) {
-    kx::prefetch_tensormap(&a);
-    kx::prefetch_tensormap(&b);
-    init_barriers(cta);
+    prefetch_tensormaps(a, b);
+    cta.init_barriers();
   }
   __syncwarp();
-  kx::barrier_cluster_arrive();
-  kx::barrier_cluster_wait();
+  barrier_cluster();
 
   if (warp / 4 == Config::WARPGROUPS) {
     if constexpr (Config::REGISTERS == Registers::moved_) {
@@ -235,6 +160,5 @@ extern "C" __global__ void __cluster_dims__(Config::CLUSTER, 1, 1)
   }
 
   // No CTA leaves while another still sends to it or signals it.
-  kx::barrier_cluster_arrive();
-  kx::barrier_cluster_wait();
+  barrier_cluster();
 }

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "config_sm90a.cuh"
+#include "mbarrier.cuh"
+#include "stages.cuh"
 
-// What a role knows of its CTA; addresses are shared::cta.
-struct Cta {
-  uint32_t rank;
-  uint32_t smem;
+// What a role knows of its CTA.
+struct Cta : Stages<Config> {
   uint32_t strip;       // of the columns that the cluster keeps
   uint32_t worker;      // rank of the cluster among those of its strip
   uint32_t workers;     // clusters of a strip
@@ -16,21 +16,22 @@ struct Cta {
   uint32_t last_tile;   // one past it
   uint32_t step;        // from one of its tiles to the next
 
-  __device__ uint32_t stage(uint32_t i) const {
-    return smem + Config::STAGES_OFFSET + i * Config::STAGE_BYTES;
-  }
-  __device__ uint32_t full(uint32_t i) const { return smem + Config::FULL_OFFSET + 8 * i; }
-  __device__ uint32_t free(uint32_t i) const { return smem + Config::FREE_OFFSET + 8 * i; }
+  using Stages::Stages;
+
   __device__ uint32_t resident_full() const { return smem + Config::RESIDENT_FULL_OFFSET; }
   __device__ uint32_t turn(uint32_t warpgroup) const {
     return smem + Config::TURN_OFFSET + 8 * warpgroup;
   }
-};
 
-// First row and column of a CTA's tile.
-struct Tile {
-  uint32_t row;
-  uint32_t column;
+  // One thread of each CTA.
+  __device__ __forceinline__ void init_barriers() const {
+    init_stages(1, Config::CLUSTER * 4 * Config::READERS);
+    kx::mbarrier_init(resident_full(), 1);
+    for (uint32_t i = 0; i < Config::WARPGROUPS; ++i) {
+      kx::mbarrier_init(turn(i), 4);
+    }
+    kx::fence_mbarrier_init_release_cluster();
+  }
 };
 
 // The tiles of one of `workers` workers in a strip with order=period: windows of as many periods of
@@ -88,6 +89,7 @@ struct ByPeriod {
   }
 };
 
+// A CTA's tile.
 __device__ __forceinline__ Tile tile_at(const Cta& cta, uint32_t index) {
   if constexpr (Config::KEEPS_COLUMNS) {
     uint32_t row_tile = index;
