@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from kernelexp.dossier.session import Executor, Session
     from kernelexp.logs.records import Unreadable
     from kernelexp.model.arm import Arm, Isa
-    from kernelexp.model.experiment import Variant
+    from kernelexp.model.experiment import Point, Variant
     from kernelexp.model.limits import Limits
     from kernelexp.model.measurement import Measuring
-    from kernelexp.model.spelling import Point
     from kernelexp.project import Project
     from kernelexp.report.document.document import Block
     from kernelexp.services.run.conclusion import Outcome

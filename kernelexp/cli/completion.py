@@ -129,7 +129,7 @@ def _targets(project: Project, name: str) -> list[Target]:
 
 
 def _pairs(targets: Iterable[Target]) -> Iterator[tuple[str, str]]:
-    from kernelexp.model.spelling import spell
+    from kernelexp.model.experiment import spell
 
     for target in targets:
         for name, axis in target.axes.items():

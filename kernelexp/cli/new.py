@@ -116,7 +116,7 @@ def _of_words(
 
 
 def _refuse_equal(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> None:
-    from kernelexp.model.spelling import spell
+    from kernelexp.model.experiment import spell
 
     if all(spell(baseline[axis]) == spell(value) for axis, value in candidate.items()):
         raise UsageError(

@@ -132,7 +132,7 @@ def _one(kind: ChartKind, names: list[str], project: Project) -> str:
 def _known(kind: ChartKind, project: Project) -> list[str]:
     """Returns what can be drawn: measured experiments, kernels that were swept, profiles."""
     from kernelexp.logs import profiles, records
-    from kernelexp.model.spelling import SWEEP, is_sweep
+    from kernelexp.model.experiment import SWEEP, is_sweep
 
     if kind is ChartKind.STALLS:
         return [profile.run for profile in profiles.read_all(project.root)[0]]
@@ -171,8 +171,8 @@ def _history(project: Project, names: list[str]) -> Iterable[Chart]:
 
 def _sweep(project: Project, name: str, by: str) -> Iterable[Chart]:
     from kernelexp.logs import records
+    from kernelexp.model.experiment import SWEEP, is_sweep
     from kernelexp.model.record import swept_axes
-    from kernelexp.model.spelling import SWEEP, is_sweep
     from kernelexp.report.runs import sweep_map
     from kernelexp.services.run import sweep
 
@@ -218,7 +218,7 @@ def _stalls(project: Project, names: list[str]) -> Iterable[Chart]:
 
 def _roofline(project: Project, names: list[str], dtype: str) -> Iterable[Chart]:
     from kernelexp.logs import profiles, records
-    from kernelexp.model.spelling import spell_point
+    from kernelexp.model.experiment import spell_point
     from kernelexp.report.charts import ncu
 
     def measured(arm: Arm) -> Arm | None:

@@ -258,7 +258,7 @@ def _run(root: Path, path: Path, verbose: bool, json: bool) -> None:
     """The page of one run, or of a sweep."""
     from kernelexp.judge import sweeps
     from kernelexp.logs import records
-    from kernelexp.model.spelling import is_sweep
+    from kernelexp.model.experiment import is_sweep
     from kernelexp.report.runs import page, sweep
 
     record = records.read_file(path)
@@ -273,6 +273,6 @@ def _run(root: Path, path: Path, verbose: bool, json: bool) -> None:
 def _names_a_run(name: str) -> bool:
     """Runs are named after the moment at which they ran: 20261121T000044Z-485c4d1d; a sweep's name
     stands for its latest."""
-    from kernelexp.model.spelling import is_sweep
+    from kernelexp.model.experiment import is_sweep
 
     return name[:4].isdigit() or name.endswith(".json") or is_sweep(name)

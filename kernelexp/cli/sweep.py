@@ -131,7 +131,7 @@ def sweep(
     For example:
         kernelexp sweep transpose@sm_90a rows='*' layout=padded,swizzled
     """
-    from kernelexp.model.spelling import split_sizes
+    from kernelexp.model.experiment import split_sizes
     from kernelexp.project import editing
     from kernelexp.report.runs import dispatch as table
     from kernelexp.report.runs import sweep as report
@@ -243,7 +243,7 @@ def _print(
     import msgspec
 
     from kernelexp.judge import sweeps
-    from kernelexp.model.spelling import spell_point
+    from kernelexp.model.experiment import spell_point
     from kernelexp.report import export
     from kernelexp.report.runs import sweep as report
 

@@ -13,8 +13,7 @@ from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.model.arm import Arm, sound
 from kernelexp.model.errors import KernelexpError
-from kernelexp.model.experiment import Variant
-from kernelexp.model.spelling import AxisValue
+from kernelexp.model.experiment import AxisValue, Variant
 from kernelexp.project import Project, revisions
 from kernelexp.project.problem import consult
 from warpsim.launch import Launch

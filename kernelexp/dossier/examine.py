@@ -15,9 +15,8 @@ from kernelexp.dossier.tree import Tree
 from kernelexp.judge import executed, verdict
 from kernelexp.judge.limits.case import Case
 from kernelexp.model.errors import BuildError, KernelFault
-from kernelexp.model.experiment import Variant
+from kernelexp.model.experiment import FULL, Variant
 from kernelexp.model.record import Record
-from kernelexp.model.spelling import FULL
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from warpsim.launch import main_launch

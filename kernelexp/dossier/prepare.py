@@ -27,9 +27,8 @@ from kernelexp.model.arm import (
     sound,
 )
 from kernelexp.model.errors import ConfigurationError, KernelexpError, UsageError
-from kernelexp.model.experiment import Placed, Program, Variant
+from kernelexp.model.experiment import FULL, Placed, Program, Variant, spell_point
 from kernelexp.model.limits import Limits
-from kernelexp.model.spelling import FULL, spell_point
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from kernelexp.project.problem.consult import Configured, Facts, configure

@@ -22,10 +22,9 @@ from kernelexp.logs.decisions import Decision
 from kernelexp.logs.records import Unreadable
 from kernelexp.model.arm import Arm, Status, Verdict
 from kernelexp.model.errors import UsageError
-from kernelexp.model.experiment import Experiment, Variant, arm_names
+from kernelexp.model.experiment import Experiment, Point, Variant, arm_names, spell, spell_point
 from kernelexp.model.measurement import Effect
 from kernelexp.model.record import Candidate, Profile, Record, is_of, own_axes, unusual
-from kernelexp.model.spelling import Point, spell, spell_point
 from kernelexp.project import Project
 
 # Of the records that neither timed anything nor were published, how many are looked through.

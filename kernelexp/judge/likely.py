@@ -14,7 +14,7 @@ from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.changed import PART, WARPS, ChangedFigure, units
 from kernelexp.judge.limits.floors import OF_CHIP, Resource
-from kernelexp.model.spelling import AxisValue, spell
+from kernelexp.model.experiment import AxisValue, spell
 
 BUSY = 40.0
 """Percent of a limit from which more or less work for it is taken to be felt in the time."""

@@ -13,8 +13,8 @@ from kernelexp.judge.statistics import plateau as plateaus
 from kernelexp.judge.statistics import racing
 from kernelexp.judge.statistics.stats import LEVEL, share_of_look
 from kernelexp.model.arm import Arm
+from kernelexp.model.experiment import Point
 from kernelexp.model.record import Record
-from kernelexp.model.spelling import Point
 
 
 class Swept(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,8 +10,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from kernelexp.logs.documents import Unreadable, apart, decode
-from kernelexp.model.experiment import Placed, Variant
-from kernelexp.model.spelling import AxisValue, holds, is_name
+from kernelexp.model.experiment import AxisValue, Placed, Variant, holds, is_name
 from kernelexp.system import disk
 
 FOLDER = "logs/decisions"

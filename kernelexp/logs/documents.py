@@ -21,9 +21,9 @@ import msgspec
 from kernelexp.facts import metrics
 from kernelexp.facts.counters import PTX
 from kernelexp.model.arm import Arm, EmulatedEvidence
+from kernelexp.model.experiment import spell
 from kernelexp.model.measurement import Measurement
 from kernelexp.model.record import Record, measured_evidence, measurements, with_arms
-from kernelexp.model.spelling import spell
 from kernelexp.model.text import spelled
 from kernelexp.system import disk
 

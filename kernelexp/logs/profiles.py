@@ -10,8 +10,8 @@ import msgspec
 from kernelexp.logs import documents
 from kernelexp.logs.documents import Unreadable, sealed
 from kernelexp.model.arm import Arm
+from kernelexp.model.experiment import AxisValue, is_name
 from kernelexp.model.record import Profile, is_of
-from kernelexp.model.spelling import AxisValue, is_name
 from kernelexp.system import disk
 
 FOLDER = "logs/profiles"

@@ -17,9 +17,8 @@ from kernelexp.logs.documents import complete, contradiction, with_recount
 from kernelexp.logs.documents import sealed as sealed
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError
-from kernelexp.model.experiment import Placed
+from kernelexp.model.experiment import Placed, is_name
 from kernelexp.model.record import Record, is_of, separate
-from kernelexp.model.spelling import is_name
 from kernelexp.system import disk
 
 FOLDER = "logs/runs"

@@ -23,8 +23,8 @@ from kernelexp.logs import documents
 from kernelexp.logs.documents import Unreadable, sealed
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import EnvironmentFault, UsageError
+from kernelexp.model.experiment import AxisValue
 from kernelexp.model.record import Git, Record
-from kernelexp.model.spelling import AxisValue
 from kernelexp.system import disk
 from kernelexp.system.process import processes
 

@@ -9,9 +9,8 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from kernelexp.model.errors import KernelexpError
-from kernelexp.model.experiment import Program, Variant
+from kernelexp.model.experiment import AxisValue, Program, Variant
 from kernelexp.model.measurement import ArrayResult, Effect
-from kernelexp.model.spelling import AxisValue
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):

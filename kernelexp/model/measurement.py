@@ -10,8 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from kernelexp.model.experiment import Experiment
-from kernelexp.model.spelling import FULL, split_sizes
+from kernelexp.model.experiment import FULL, Experiment, split_sizes
 
 Role: TypeAlias = Literal["candidate", "baseline", "placebo", "peer"]
 Fault: TypeAlias = Literal["INCORRECT", "CRASHED", "TIMED_OUT"]

@@ -81,7 +81,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import msgspec
 
-from kernelexp.model.spelling import AxisValue
+from kernelexp.model.experiment import AxisValue
 from warpsim.dtypes import DType
 from warpsim.launch import Launch
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from kernelexp.model.arm import Arm, MeasuredEvidence, PrintedResult, Verdict
-from kernelexp.model.experiment import arm_names
+from kernelexp.model.experiment import AxisValue, Point, arm_names, holds, spell
 from kernelexp.model.measurement import (
     BASELINE,
     Effect,
@@ -18,7 +18,6 @@ from kernelexp.model.measurement import (
     PrintedSamples,
     Times,
 )
-from kernelexp.model.spelling import AxisValue, Point, holds, spell
 
 # Of a file's SHA-256, as many digits as tell files apart; the profile has all.
 _DIGEST = re.compile(r"(SHA-256 [0-9a-f]{10})[0-9a-f]{54}")

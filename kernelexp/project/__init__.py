@@ -29,13 +29,15 @@ from kernelexp.model.experiment import (
     Experiment,
     Kernel,
     Placed,
+    Point,
     Program,
     Target,
     Variant,
     fill,
     placeholders,
+    spell,
+    spell_point,
 )
-from kernelexp.model.spelling import Point, spell, spell_point
 from kernelexp.model.text import quote, shorten, spelled
 from kernelexp.project import shape
 from kernelexp.project.faults import Fault

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import yaml
 
 from kernelexp.model.errors import ConfigurationError, UsageError
-from kernelexp.model.spelling import is_name, is_sweep
+from kernelexp.model.experiment import is_name, is_sweep
 from kernelexp.project import PROJECT_FILE, Project
 from kernelexp.project.shape import Section
 from kernelexp.system import disk

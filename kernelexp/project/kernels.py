@@ -16,16 +16,18 @@ from kernelexp.facts.chips import ARCHITECTURES
 from kernelexp.model.errors import join, suggest
 from kernelexp.model.experiment import (
     Axis,
+    AxisValue,
     Gate,
     Kernel,
+    Point,
     PrintedFigure,
     Program,
     Target,
     fill,
     form_of,
     placeholders,
+    spell,
 )
-from kernelexp.model.spelling import AxisValue, Point, spell
 from kernelexp.model.text import quote, shorten
 from kernelexp.project.faults import Fault, KeyPath
 from kernelexp.project.yamlfile import Document

@@ -14,10 +14,19 @@ import msgspec
 from kernelexp.facts import expectation, metrics
 from kernelexp.logs import decisions
 from kernelexp.logs.decisions import Decision
-from kernelexp.model import spelling
 from kernelexp.model.errors import join, suggest
-from kernelexp.model.experiment import Experiment, Kernel, ProjectFile, Target
-from kernelexp.model.spelling import SWEEP, Point, is_name, is_sweep
+from kernelexp.model.experiment import (
+    SENTENCES,
+    SWEEP,
+    Experiment,
+    Kernel,
+    Point,
+    ProjectFile,
+    Target,
+    is_name,
+    is_sweep,
+    spell,
+)
 from kernelexp.model.text import quote
 from kernelexp.project import kernels as checks
 from kernelexp.project.faults import Fault, KeyPath
@@ -103,7 +112,7 @@ def _spell_out(document: Document, error: Any) -> Iterator[Fault]:
         message = f"this has {len(value)} items; at most {error.validator_value} are allowed."
         yield document.fault(path, message)
     elif error.validator == "enum" and not isinstance(value, dict | list):
-        spelled = [spelling.spell(item) for item in error.validator_value]
+        spelled = [spell(item) for item in error.validator_value]
         shown = quote(value) if isinstance(value, str) else value
         yield document.fault(path, f"{shown} is not allowed; allowed: {join(spelled)}.")
     else:
@@ -126,7 +135,7 @@ def _refuse_text(error: Any) -> str:
     if error.validator == "maxLength":
         most = error.validator_value
         return f"this has {len(error.instance)} characters; at most {most} are allowed."
-    return f"{quote(error.instance)} is not allowed: {spelling.SENTENCES[error.validator_value]}."
+    return f"{quote(error.instance)} is not allowed: {SENTENCES[error.validator_value]}."
 
 
 _TYPES = {
@@ -142,7 +151,7 @@ def _describe(schema: Mapping[str, Any]) -> str:
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(_describe(option) for option in schema["anyOf"]))
     if "enum" in schema:
-        return join(spelling.spell(value) for value in schema["enum"])
+        return join(spell(value) for value in schema["enum"])
     return _TYPES.get(schema.get("type", ""), "a mapping")
 
 

@@ -13,8 +13,8 @@ import msgspec
 from kernelexp.facts import metrics
 from kernelexp.judge import sweeps
 from kernelexp.judge.statistics.racing import RaceResult
+from kernelexp.model.experiment import spell
 from kernelexp.model.record import Record
-from kernelexp.model.spelling import spell
 from kernelexp.model.text import printable
 from kernelexp.services.kernel_logs import Logged, LoggedExperiment, LoggedSweep
 

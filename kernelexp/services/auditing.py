@@ -23,9 +23,8 @@ from kernelexp.judge import ranking
 from kernelexp.judge.ranking import ComparedFigure, ComparedGroup
 from kernelexp.model.arm import MeasuredEvidence, PublishedResult, Resources
 from kernelexp.model.errors import UsageError
-from kernelexp.model.experiment import Variant
+from kernelexp.model.experiment import AxisValue, Variant
 from kernelexp.model.record import Record
-from kernelexp.model.spelling import AxisValue
 from kernelexp.project import Project, parse_arm
 from kernelexp.services import comparisons
 from kernelexp.services.comparisons import ComparisonOptions

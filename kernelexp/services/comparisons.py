@@ -16,8 +16,8 @@ from kernelexp.judge import ranking
 from kernelexp.judge.ranking import FLOOR, ComparedGroup, Difference, RankedFinding
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError
+from kernelexp.model.experiment import AxisValue
 from kernelexp.model.measurement import Effect
-from kernelexp.model.spelling import AxisValue
 from kernelexp.model.text import one_line
 
 KINDS: tuple[Kind, ...] = ("measured", "built", "emulated", "profiled", "published")

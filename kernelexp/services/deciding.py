@@ -12,7 +12,7 @@ from kernelexp.dossier.tree import Tree
 from kernelexp.logs import decisions
 from kernelexp.logs.decisions import Decision, Word
 from kernelexp.model.errors import UsageError
-from kernelexp.model.spelling import spell_point
+from kernelexp.model.experiment import spell_point
 from kernelexp.model.text import quote
 from kernelexp.project import Project, require_candidate, revisions
 from kernelexp.system import disk

@@ -16,10 +16,10 @@ import msgspec
 from kernelexp.dossier.session import Local, Session
 from kernelexp.evidence import build
 from kernelexp.evidence.emulate.job import Emulated, EmulationJob
-from kernelexp.model import arm, spelling
+from kernelexp.model import arm
 from kernelexp.model.arm import Arm, ArmOrFault, Status, Verdict, sound
 from kernelexp.model.errors import ConfigurationError, UsageError
-from kernelexp.model.experiment import Experiment, Variant
+from kernelexp.model.experiment import EVALUATED, Experiment, Variant
 from kernelexp.model.record import Record
 from kernelexp.project import Project
 from kernelexp.services.run import conclusion, runner
@@ -31,7 +31,7 @@ LONGEST_BYTES = 4 << 20
 FOLDER = "evaluation-"
 STALE_S = 24 * 3600.0
 """No evaluation takes a day: an older folder is of one that was killed."""
-NAME = spelling.EVALUATED
+NAME = EVALUATED
 """Stands in a record for the experiment's id."""
 
 

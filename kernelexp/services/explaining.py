@@ -24,9 +24,8 @@ from kernelexp.judge.limits.bounds import Use, nearest
 from kernelexp.judge.limits.opportunity import Opportunity, Suppressed
 from kernelexp.logs import records
 from kernelexp.model.arm import Verdict
-from kernelexp.model.experiment import Experiment, Variant
+from kernelexp.model.experiment import AxisValue, Experiment, Variant
 from kernelexp.model.record import Record
-from kernelexp.model.spelling import AxisValue
 from kernelexp.project import Project
 from kernelexp.services import modelling
 

@@ -21,10 +21,9 @@ from kernelexp.logs import decisions, records
 from kernelexp.logs.decisions import Decision
 from kernelexp.logs.records import Unreadable
 from kernelexp.model.arm import Arm, Status, Verdict
-from kernelexp.model.experiment import Experiment
+from kernelexp.model.experiment import SWEEP, AxisValue, Experiment, Point, spell_point
 from kernelexp.model.measurement import L2
 from kernelexp.model.record import Provenance, Record, is_of, swept_axes
-from kernelexp.model.spelling import SWEEP, AxisValue, Point, spell_point
 from kernelexp.project import Project
 
 

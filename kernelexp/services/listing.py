@@ -19,9 +19,8 @@ from kernelexp.judge.expectations import Judged
 from kernelexp.logs import decisions
 from kernelexp.logs.decisions import Decision
 from kernelexp.model.arm import Verdict
-from kernelexp.model.experiment import Experiment, Kernel
+from kernelexp.model.experiment import AxisValue, Experiment, Kernel
 from kernelexp.model.record import Provenance, Record
-from kernelexp.model.spelling import AxisValue
 from kernelexp.project import Project
 
 

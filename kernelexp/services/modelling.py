@@ -18,10 +18,9 @@ from kernelexp.judge.modelled_pairs import ModelledChange
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm, sound
 from kernelexp.model.errors import KernelexpError, UsageError
-from kernelexp.model.experiment import Experiment, Variant
+from kernelexp.model.experiment import FULL, Experiment, Variant, is_name
 from kernelexp.model.modelled import ModelledRun, ModelledTime
 from kernelexp.model.record import Record
-from kernelexp.model.spelling import FULL, is_name
 from kernelexp.project import Project
 from kernelexp.project.problem import consult, files
 from kernelexp.services.lines.costs import Costs, add

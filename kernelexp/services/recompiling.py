@@ -16,9 +16,8 @@ from kernelexp.evidence.code.built import Footprint
 from kernelexp.logs import records, sources
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import KernelexpError, UsageError
-from kernelexp.model.experiment import Variant
+from kernelexp.model.experiment import SWEEP, Variant
 from kernelexp.model.record import Record
-from kernelexp.model.spelling import SWEEP
 from kernelexp.project import Project
 from kernelexp.services.run import repeat
 

@@ -13,8 +13,8 @@ from kernelexp.judge import ranking
 from kernelexp.logs import sources
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError
+from kernelexp.model.experiment import AxisValue, spell_point
 from kernelexp.model.record import Record, is_of
-from kernelexp.model.spelling import AxisValue, spell_point
 
 
 class DifferingArm(msgspec.Struct, frozen=True, kw_only=True):

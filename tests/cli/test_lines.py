@@ -20,8 +20,8 @@ from kernelexp.evidence.profile import pages
 from kernelexp.logs import profiles
 from kernelexp.model import errors
 from kernelexp.model.arm import begin
+from kernelexp.model.experiment import Point
 from kernelexp.model.record import Profile
-from kernelexp.model.spelling import Point
 from kernelexp.report.variants.lines import bar
 
 # One worker emulates the transpose for all of them.

@@ -23,10 +23,10 @@ from kernelexp.judge.verdict import emulated as judge
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, EmulatedEvidence, Status
 from kernelexp.model.errors import ConfigurationError, EnvironmentFault
+from kernelexp.model.experiment import spell_point
 from kernelexp.model.limits import Limits
 from kernelexp.model.measurement import ArrayResult
 from kernelexp.model.problem import Tolerance
-from kernelexp.model.spelling import spell_point
 from kernelexp.project.problem import consult
 from kernelexp.project.problem.loader import load
 from kernelexp.report.variants import emulation

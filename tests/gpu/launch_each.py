@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.evidence.emulate.job import SEED
-from kernelexp.model.spelling import AxisValue
+from kernelexp.model.experiment import AxisValue
 from kernelexp.project.problem import loader
 
 

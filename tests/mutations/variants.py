@@ -15,8 +15,7 @@ from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.measure import results, tensors
-from kernelexp.model.experiment import Variant
-from kernelexp.model.spelling import Point
+from kernelexp.model.experiment import Point, Variant
 from kernelexp.project.problem import loader
 from kernelexp.system import toolchain
 from mutations.case import Arrays, Case, Source

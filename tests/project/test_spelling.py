@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support import edit
 
 from kernelexp import project
-from kernelexp.model import spelling
+from kernelexp.model import experiment
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.system import toolchain
 
@@ -58,7 +58,9 @@ def test_identifiers_scopes_and_numbers_are_values(scale: Path) -> None:
 
 
 @given(
-    st.from_regex(spelling.TOKEN) | st.from_regex(spelling.FLAG) | st.from_regex(spelling.SOURCE)
+    st.from_regex(experiment.TOKEN)
+    | st.from_regex(experiment.FLAG)
+    | st.from_regex(experiment.SOURCE)
 )
 def test_what_is_accepted_means_nothing_to_a_shell(text: str) -> None:
     # The two folders that a flag may name are in its place before the compiler sees it.
@@ -69,7 +71,7 @@ def test_what_is_accepted_means_nothing_to_a_shell(text: str) -> None:
 
 @pytest.mark.parametrize("token", ["ns::Kind", "1e-5", "-2.5", "::a"])
 def test_a_shell_passes_an_accepted_token_on_as_it_is(token: str) -> None:
-    assert re.search(spelling.TOKEN, token)
+    assert re.search(experiment.TOKEN, token)
     result = subprocess.run(["sh", "-c", f"echo -DKX_A={token}"], capture_output=True, text=True)
     assert result.stdout == f"-DKX_A={token}\n"
 

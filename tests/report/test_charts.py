@@ -14,8 +14,8 @@ from kernelexp.logs import profiles, records
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, ProfiledEvidence
 from kernelexp.model.errors import UsageError
+from kernelexp.model.experiment import spell_point
 from kernelexp.model.record import Profile
-from kernelexp.model.spelling import spell_point
 from kernelexp.report.charts import changes, ncu, text
 from kernelexp.report.charts.chart import (
     Band,

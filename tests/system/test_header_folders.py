@@ -8,7 +8,7 @@ import sysconfig
 
 import pytest
 
-from kernelexp.model import spelling
+from kernelexp.model import experiment
 from kernelexp.system import toolchain
 
 
@@ -28,4 +28,4 @@ def test_pytorchs_headers_are_those_of_the_one_that_is_installed() -> None:
     [("-I{torch}/torch", True), ("-I{python}", True), ("-I{home}", False), ("-I{", False)],
 )
 def test_a_project_s_file_may_have_these_folders_in_its_flags(flag: str, allowed: bool) -> None:
-    assert bool(re.search(spelling.FLAG, flag)) is allowed
+    assert bool(re.search(experiment.FLAG, flag)) is allowed

@@ -12,7 +12,7 @@ from support import ROOT
 from kernelexp import project
 from kernelexp.evidence.measure import results
 from kernelexp.facts.chips import find_arch
-from kernelexp.model.spelling import Point
+from kernelexp.model.experiment import Point
 from kernelexp.project.problem import loader
 from kernelexp.project.problem.consult import Configured, configure
 from warpsim.launch import TensorMap

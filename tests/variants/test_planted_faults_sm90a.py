@@ -14,7 +14,7 @@ from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import jobs
 from kernelexp.evidence.emulate.emulation_worker import emulate
-from kernelexp.model.spelling import Point
+from kernelexp.model.experiment import Point
 from kernelexp.project.problem import consult
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import TimeLimit

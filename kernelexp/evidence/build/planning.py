@@ -22,8 +22,7 @@ from kernelexp.evidence.build import store
 from kernelexp.evidence.build.diagnosis import first_error, quote
 from kernelexp.evidence.build.store import Files
 from kernelexp.model.errors import ConfigurationError, EnvironmentFault
-from kernelexp.model.experiment import Variant
-from kernelexp.model.spelling import spell, spell_point
+from kernelexp.model.experiment import Variant, spell, spell_point
 from kernelexp.model.text import not_utf8
 from kernelexp.system import toolchain
 from kernelexp.system.disk import decode

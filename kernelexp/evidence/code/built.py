@@ -23,8 +23,7 @@ from kernelexp.model.arm import (
     Resources,
 )
 from kernelexp.model.errors import ConfigurationError
-from kernelexp.model.experiment import Program
-from kernelexp.model.spelling import FULL
+from kernelexp.model.experiment import FULL, Program
 from kernelexp.system import toolchain
 from warpsim.launch import Launch, main_launch, of_entries
 from warpsim.tables.opcodes import GROUPS, PADDING, group

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from kernelexp.model.arm import EmulatedEvidence
+from kernelexp.model.experiment import AxisValue
 from kernelexp.model.modelled import ModelledRun
-from kernelexp.model.spelling import AxisValue
 from kernelexp.project.problem.files import Used
 from kernelexp.system.process.isolated import TimeLimit
 from warpsim.lineinfo import Source

@@ -16,9 +16,9 @@ from kernelexp.evidence.emulate.emulation_worker import PRELOAD, as_numpy
 from kernelexp.evidence.emulate.followed import Followed, FollowedLoad
 from kernelexp.evidence.emulate.job import SEED, ModellingAnswer, ModellingJob
 from kernelexp.evidence.measure import tensors
+from kernelexp.model.experiment import spell_point
 from kernelexp.model.modelled import ModelledLine, ModelledRun, ModelledTime
 from kernelexp.model.problem import Problem, Size
-from kernelexp.model.spelling import spell_point
 from kernelexp.project.problem import files
 from kernelexp.project.problem.consult import require_size
 from kernelexp.project.problem.loader import load

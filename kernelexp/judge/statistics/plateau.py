@@ -13,7 +13,7 @@ from kernelexp.facts.counters import PTX
 from kernelexp.facts.metrics import Figure
 from kernelexp.judge.statistics.racing import Interval, RaceResult, Scores, of_values
 from kernelexp.model.arm import Arm
-from kernelexp.model.spelling import Point, spell
+from kernelexp.model.experiment import Point, spell
 
 _CONFLICTS = tuple(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}" for op in ("ld", "st"))
 

@@ -20,9 +20,8 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.model.errors import ConfigurationError, EnvironmentFault
-from kernelexp.model.experiment import Placed, Variant
+from kernelexp.model.experiment import AxisValue, Placed, Variant, resolve_size, settings_of_size
 from kernelexp.model.problem import Budget, Work
-from kernelexp.model.spelling import AxisValue, resolve_size, settings_of_size
 from kernelexp.project.problem import files
 from kernelexp.project.problem.files import Used
 from kernelexp.system import disk, toolchain

@@ -7,11 +7,11 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from kernelexp.model import spelling
+from kernelexp.model import experiment
 from kernelexp.model.experiment import Line, Name, Written
 
-Symbol = Annotated[str, Meta(pattern=spelling.SYMBOL, max_length=60)]
-MetricName = Annotated[str, Meta(pattern=spelling.METRIC, max_length=200)]
+Symbol = Annotated[str, Meta(pattern=experiment.SYMBOL, max_length=60)]
+MetricName = Annotated[str, Meta(pattern=experiment.METRIC, max_length=200)]
 FAMILIES = ("tu102", "ga100", "ga102", "ad102", "gh100", "gb100", "gb110", "gb202")
 """The chips that ncu's metrics differ between."""
 

@@ -11,9 +11,9 @@ from kernelexp.facts import metrics
 from kernelexp.judge import oversizes
 from kernelexp.judge.statistics import stats
 from kernelexp.model.arm import Arm
+from kernelexp.model.experiment import spell_point
 from kernelexp.model.measurement import Effect, Measurement
 from kernelexp.model.record import Record, final_reference, measurement_of, own_axes, unusual
-from kernelexp.model.spelling import spell_point
 from kernelexp.report.charts.chart import Band, ChartAxis, Mark, Plot, Series
 from kernelexp.report.document import figures
 from kernelexp.services.kernel_logs import KernelLog, time_of

@@ -10,7 +10,7 @@ from kernelexp.facts import metrics
 from kernelexp.judge.expectations import command
 from kernelexp.judge.limits import accounting
 from kernelexp.judge.ranking import ComparedGroup
-from kernelexp.model.spelling import as_argument, spell_point
+from kernelexp.model.experiment import as_argument, spell_point
 from kernelexp.report.compared import differences
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import (

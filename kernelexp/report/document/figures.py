@@ -9,9 +9,9 @@ from kernelexp.facts import metrics
 from kernelexp.judge import ranking
 from kernelexp.judge.ranking import ComparedFigure
 from kernelexp.model.arm import Arm, PublishedResult
+from kernelexp.model.experiment import AxisValue, spell, spell_point
 from kernelexp.model.measurement import Effect
 from kernelexp.model.record import Record, swept_axes, unusual
-from kernelexp.model.spelling import AxisValue, spell, spell_point
 
 NONE = "—"  # the figure was not published, or nothing measured it
 

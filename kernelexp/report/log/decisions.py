@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kernelexp.logs.decisions import Decision
 from kernelexp.model.arm import Status
-from kernelexp.model.spelling import spell_point
+from kernelexp.model.experiment import spell_point
 from kernelexp.project import Project
 from kernelexp.project.revisions import is_commit_name
 from kernelexp.report.document.document import Block, Cell, Span, Style, paragraph

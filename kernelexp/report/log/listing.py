@@ -17,9 +17,8 @@ from kernelexp.judge import consistency
 from kernelexp.logs import decisions
 from kernelexp.logs.decisions import Decision
 from kernelexp.model.arm import Arm
-from kernelexp.model.experiment import Axis, Target
+from kernelexp.model.experiment import Axis, Target, spell, spell_point
 from kernelexp.model.record import Record, own_axes
-from kernelexp.model.spelling import spell, spell_point
 from kernelexp.project import Project
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import (

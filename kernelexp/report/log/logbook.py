@@ -11,8 +11,8 @@ from kernelexp.judge import consistency
 from kernelexp.judge.statistics import racing
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError
+from kernelexp.model.experiment import spell_point
 from kernelexp.model.record import Record, swept_axes
-from kernelexp.model.spelling import spell_point
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import (
     Block,

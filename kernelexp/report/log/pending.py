@@ -14,8 +14,8 @@ from kernelexp.dossier.standing import Standing, Standings
 from kernelexp.judge.verdict import WRONG
 from kernelexp.logs import records
 from kernelexp.model.arm import Status, Verdict
+from kernelexp.model.experiment import Point, holds, spell_point
 from kernelexp.model.record import Record
-from kernelexp.model.spelling import Point, holds, spell_point
 from kernelexp.report.document import figures
 from kernelexp.report.log import logbook
 from kernelexp.report.log.listing import RECORDS_SHOWN

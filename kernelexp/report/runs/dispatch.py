@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.judge import oversizes
-from kernelexp.model import spelling
+from kernelexp.model import experiment
 from kernelexp.model.errors import UsageError
+from kernelexp.model.experiment import Point, spell, spell_point
 from kernelexp.model.record import Record, SizeResult
-from kernelexp.model.spelling import Point, spell, spell_point
 
 _TYPES: dict[type, str] = {bool: "bool", int: "long long", str: "const char*"}
 _CPP = (".h", ".hpp", ".hh", ".cuh", ".inl")
@@ -73,10 +73,10 @@ def require(path: Path, size: str) -> None:
     """UsageError before anything is timed: of a format, or of sizes that make no table."""
     if path.suffix not in (*_CPP, ".json"):
         raise UsageError(f"--dispatch {path}: name a file that ends in .hpp, .cuh, .h or .json.")
-    names = spelling.split_sizes(size)
+    names = experiment.split_sizes(size)
     if len(names) < 2:
         raise UsageError("--dispatch needs several sizes: name them with --size.")
-    settings = [own for name in names if (own := spelling.settings_of_size(name))]
+    settings = [own for name in names if (own := experiment.settings_of_size(name))]
     if path.suffix in _CPP and len(settings) == len(names):
         _require_grid(settings)
 

@@ -9,10 +9,10 @@ from kernelexp.facts import metrics
 from kernelexp.judge import consistency, ranking
 from kernelexp.judge import expectations as judging
 from kernelexp.judge.consistency import Doubts
-from kernelexp.model import spelling
+from kernelexp.model import experiment
 from kernelexp.model.arm import Arm
+from kernelexp.model.experiment import FULL, as_argument, spell, spell_point
 from kernelexp.model.record import Candidate, Record, own_axes
-from kernelexp.model.spelling import FULL, as_argument, spell, spell_point
 from kernelexp.report.document import arms, figures
 from kernelexp.report.document.arms import measurement_lines
 from kernelexp.report.document.document import (
@@ -105,7 +105,7 @@ def _same_code(record: Record) -> Iterator[Block]:
 def _arguments(record: Record) -> list[str]:
     """Returns the argument of `kernelexp emulate` for each arm: the experiment's id, if it has
     one."""
-    if spelling.is_written(record.experiment):
+    if experiment.is_written(record.experiment):
         return [record.experiment] * len(record.arms)
     return [as_argument(f"{arm.kernel}@{arm.arch}: {spell_point(arm.axes)}") for arm in record.arms]
 

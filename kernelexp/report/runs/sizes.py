@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from kernelexp.judge import oversizes
 from kernelexp.judge.oversizes import Crossover
 from kernelexp.judge.verdict import WRONG
+from kernelexp.model.experiment import is_sweep, spell_point
 from kernelexp.model.measurement import BASELINE
 from kernelexp.model.record import Record, SizeResult, own_axes
-from kernelexp.model.spelling import is_sweep, spell_point
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Span, paragraph, status, table
 

@@ -13,8 +13,8 @@ from kernelexp.judge.statistics import plateau as plateaus
 from kernelexp.judge.statistics.racing import RaceResult
 from kernelexp.judge.sweeps import Swept
 from kernelexp.model.arm import Verdict
+from kernelexp.model.experiment import Point, spell, spell_point
 from kernelexp.model.record import Record, Tuning, swept_axes
-from kernelexp.model.spelling import Point, spell, spell_point
 from kernelexp.report.document import figures
 from kernelexp.report.document.arms import measurement_lines
 from kernelexp.report.document.document import (

@@ -10,8 +10,8 @@ import msgspec
 from kernelexp.facts import metrics
 from kernelexp.judge import sweeps
 from kernelexp.model.arm import Arm
+from kernelexp.model.experiment import spell
 from kernelexp.model.record import Record, swept_axes
-from kernelexp.model.spelling import spell
 from kernelexp.report.charts.chart import HeatMap, Tile
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Span, Style, paragraph, table

@@ -13,9 +13,9 @@ from kernelexp.judge.statistics import plateau as plateaus
 from kernelexp.judge.statistics.plateau import AxisEffect, AxisFinding, Plateau
 from kernelexp.judge.statistics.racing import RaceResult
 from kernelexp.judge.sweeps import Swept
+from kernelexp.model.experiment import spell, spell_point
 from kernelexp.model.measurement import Effect
 from kernelexp.model.record import Record, Tuning, swept_axes
-from kernelexp.model.spelling import spell, spell_point
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, table
 

@@ -16,9 +16,9 @@ from kernelexp.judge.limits import bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
 from kernelexp.model.arm import Arm, Status
+from kernelexp.model.experiment import spell_point
 from kernelexp.model.measurement import Effect
 from kernelexp.model.record import Profile, Record
-from kernelexp.model.spelling import spell_point
 from kernelexp.report.charts.chart import Bars
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Cell, Span, grouped

@@ -10,9 +10,8 @@ from kernelexp.dossier import standing
 from kernelexp.dossier.standing import StandingProfile, Standings
 from kernelexp.dossier.tree import Tree
 from kernelexp.model.arm import Arm
-from kernelexp.model.experiment import Variant
+from kernelexp.model.experiment import Variant, spell_point
 from kernelexp.model.record import Profile, is_of
-from kernelexp.model.spelling import spell_point
 from kernelexp.project import Project
 from kernelexp.report.charts import ncu
 from kernelexp.report.charts.chart import Plot

@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from kernelexp import __version__
-from kernelexp.model.spelling import spell_point
+from kernelexp.model.experiment import spell_point
 from kernelexp.model.text import printable
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Cell, text_of

@@ -16,8 +16,8 @@ from kernelexp.evidence import build
 from kernelexp.judge import modelled_pairs
 from kernelexp.logs import profiles, records, sources
 from kernelexp.logs.records import Unreadable
+from kernelexp.model.experiment import spell_point
 from kernelexp.model.record import Profile, Record
-from kernelexp.model.spelling import spell_point
 from kernelexp.project import Project
 from kernelexp.project.sections import NAMES, builtin
 from kernelexp.project.sections.evaluate import evaluate

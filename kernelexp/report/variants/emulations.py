@@ -10,7 +10,7 @@ from kernelexp.facts.counters import PIPE, describe
 from kernelexp.judge import verdict
 from kernelexp.logs.documents import Recount, RecountedArm
 from kernelexp.model.arm import Arm
-from kernelexp.model.spelling import as_argument
+from kernelexp.model.experiment import as_argument
 from kernelexp.report.document import arms as shared
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Span, grouped, paragraph, status, table

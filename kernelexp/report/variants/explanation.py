@@ -8,8 +8,8 @@ from kernelexp.dossier.standing import before_change
 from kernelexp.dossier.tree import same_code_words
 from kernelexp.facts import widths
 from kernelexp.judge.explanation import Question, slowdown
+from kernelexp.model.experiment import spell_point
 from kernelexp.model.record import own_axes
-from kernelexp.model.spelling import spell_point
 from kernelexp.report.document.document import (
     Block,
     Heading,

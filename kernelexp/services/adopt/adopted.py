@@ -16,7 +16,7 @@ import yaml
 from kernelexp.facts.chips import ARCHITECTURES
 from kernelexp.logs import records
 from kernelexp.model.errors import UsageError, join, suggest
-from kernelexp.model.spelling import is_name
+from kernelexp.model.experiment import is_name
 from kernelexp.project import PROJECT_FILE, Project, editing, files_of, load
 from kernelexp.services.adopt import answers as answering
 from kernelexp.services.adopt import draft, jobs

@@ -12,8 +12,7 @@ from kernelexp.facts.counters import PTX
 from kernelexp.judge.expectations import InstructionCounts, instruction_expectations
 from kernelexp.judge.verdict import WRONG
 from kernelexp.model.arm import Arm, EmulatedEvidence, Status
-from kernelexp.model.experiment import Gate, Kernel, Variant
-from kernelexp.model.spelling import holds
+from kernelexp.model.experiment import Gate, Kernel, Variant, holds
 from kernelexp.services.check.gates import UPDATE, GateFinding, Outcome
 
 Committed: TypeAlias = Mapping[str, int | str]

@@ -16,10 +16,9 @@ from kernelexp.judge.statistics.drift import Drift, Timing
 from kernelexp.logs import records
 from kernelexp.model.arm import Arm, Status
 from kernelexp.model.errors import KernelexpError
-from kernelexp.model.experiment import Variant
+from kernelexp.model.experiment import FULL, Variant
 from kernelexp.model.measurement import Measuring
 from kernelexp.model.record import Record, is_of
-from kernelexp.model.spelling import FULL
 from kernelexp.project import Project, revisions
 from kernelexp.services.check import conditions, gates
 from kernelexp.services.check.conditions import SASS, TIMES_AFTER, Committed, GatedVariant

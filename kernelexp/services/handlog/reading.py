@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from kernelexp.model.arm import PublishedResult, Status, Verdict
-from kernelexp.model.spelling import is_name
+from kernelexp.model.experiment import is_name
 from kernelexp.services.handlog import figures
 from kernelexp.services.handlog.figures import NOTHING
 from kernelexp.services.handlog.sections import LabelledText, LogSection, LogTable, Role

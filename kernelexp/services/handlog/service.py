@@ -14,8 +14,8 @@ from kernelexp.facts.chips import ARCHITECTURES
 from kernelexp.logs import records
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError, suggest
+from kernelexp.model.experiment import is_name
 from kernelexp.model.record import Candidate, Record
-from kernelexp.model.spelling import is_name
 from kernelexp.project import PROJECT_FILE, Project, editing, scaffold
 from kernelexp.services.handlog import reading, sections, tables
 from kernelexp.services.handlog.reading import Log, LoggedVariant, Read

@@ -11,7 +11,7 @@ from typing import TypeAlias, get_args
 
 from kernelexp.model.arm import Status, Verdict
 from kernelexp.model.errors import UsageError, join, suggest
-from kernelexp.model.spelling import is_name
+from kernelexp.model.experiment import is_name
 from kernelexp.services.handlog import figures
 from kernelexp.services.handlog.figures import NOTHING
 from kernelexp.services.handlog.reading import BEFORE, LoggedVariant, Read

@@ -25,7 +25,7 @@ from kernelexp.logs import records, sources
 from kernelexp.logs.documents import complete
 from kernelexp.model.arm import Arm, EmulatedEvidence, Verdict
 from kernelexp.model.errors import ConfigurationError, KernelexpError, explain
-from kernelexp.model.experiment import Experiment, Variant, arm_names
+from kernelexp.model.experiment import FULL, Experiment, Point, Variant, arm_names
 from kernelexp.model.measurement import Gpus, Measurement, Measuring
 from kernelexp.model.problem import Work
 from kernelexp.model.record import (
@@ -39,7 +39,6 @@ from kernelexp.model.record import (
     Tuning,
     measurement_of,
 )
-from kernelexp.model.spelling import FULL, Point
 from kernelexp.project import Project
 from kernelexp.project.problem import consult, files
 from warpsim.launch import Launch

@@ -8,13 +8,11 @@ from typing import Any
 
 import msgspec
 
-from kernelexp.model import spelling
 from kernelexp.model.errors import UsageError
-from kernelexp.model.experiment import Experiment, Variant
-from kernelexp.model.spelling import Point, spell, spell_point
+from kernelexp.model.experiment import TIMED, Experiment, Point, Variant, spell, spell_point
 from kernelexp.project import Project, editing
 
-NAME = spelling.TIMED
+NAME = TIMED
 """What such an experiment is called where nothing is recorded."""
 
 

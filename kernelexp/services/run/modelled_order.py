@@ -11,9 +11,8 @@ from kernelexp.dossier.session import Session
 from kernelexp.facts.modelled_errors import ERRORS
 from kernelexp.judge import modelled_pairs
 from kernelexp.model.errors import UsageError
-from kernelexp.model.experiment import Variant
+from kernelexp.model.experiment import Variant, spell_point
 from kernelexp.model.modelled import ModelledTime
-from kernelexp.model.spelling import spell_point
 from kernelexp.project import Project
 from kernelexp.services import modelling
 from kernelexp.services.run.sweep import Grid

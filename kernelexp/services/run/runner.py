@@ -15,10 +15,9 @@ from kernelexp.logs import records, sources
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, ArmOrFault, sound, without_fault
 from kernelexp.model.errors import EnvironmentFault, KernelexpError
-from kernelexp.model.experiment import Variant
+from kernelexp.model.experiment import Point, Variant
 from kernelexp.model.measurement import Gpus
 from kernelexp.model.record import SizeResult
-from kernelexp.model.spelling import Point
 from kernelexp.project import Project
 from kernelexp.project.problem import files
 from kernelexp.services.run import conclusion

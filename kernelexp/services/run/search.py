@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from kernelexp.model.errors import EnvironmentFault
-from kernelexp.model.spelling import AxisValue, Point, spell_point
+from kernelexp.model.experiment import AxisValue, Point, spell_point
 
 if TYPE_CHECKING:
     import optuna

@@ -17,10 +17,17 @@ from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.arm import Status, Verdict
 from kernelexp.model.errors import UsageError, suggest
-from kernelexp.model.experiment import Experiment, Variant
+from kernelexp.model.experiment import (
+    SWEEP,
+    AxisValue,
+    Experiment,
+    Variant,
+    is_sweep,
+    spell,
+    spell_point,
+)
 from kernelexp.model.limits import Limits
 from kernelexp.model.record import Candidate, Record, own_axes
-from kernelexp.model.spelling import SWEEP, AxisValue, is_sweep, spell, spell_point
 from kernelexp.project import Project, parse_point
 from kernelexp.services.run import runner
 from kernelexp.services.run.conclusion import Concluded, FailedRun, RunSettings

@@ -30,11 +30,10 @@ from kernelexp.model.errors import (
     UsageError,
     suggest,
 )
-from kernelexp.model.experiment import Experiment, Variant
+from kernelexp.model.experiment import FULL, Experiment, Point, Variant, spell, spell_point
 from kernelexp.model.measurement import Gpus, Measuring
 from kernelexp.model.modelled import ModelledTime
 from kernelexp.model.record import Trial, Tuning
-from kernelexp.model.spelling import FULL, Point, spell, spell_point
 from kernelexp.project import Project
 from kernelexp.services import modelling
 from kernelexp.services.run import conclusion, runner

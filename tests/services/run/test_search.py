@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from kernelexp.model.errors import EnvironmentFault
-from kernelexp.model.spelling import spell_point
+from kernelexp.model.experiment import spell_point
 from kernelexp.services.run.search import Search, Strategy
 
 SPACE = {f"axis{number}": (1, 2, 4, 8, 16) for number in range(5)}

@@ -15,9 +15,8 @@ from kernelexp.judge.limits import bounds
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.verdict import WRONG
 from kernelexp.model.arm import Arm
-from kernelexp.model.experiment import Variant
+from kernelexp.model.experiment import Variant, spell_point
 from kernelexp.model.record import Profile, Record, is_usual
-from kernelexp.model.spelling import spell_point
 from kernelexp.report.charts import changes as change_charts
 from kernelexp.report.charts.chart import Plot
 from kernelexp.report.document import figures

@@ -10,7 +10,7 @@ import msgspec
 from kernelexp.dossier.standing import Standings
 from kernelexp.judge.consistency import PROBLEM, unrecorded
 from kernelexp.model.arm import Status
-from kernelexp.model.spelling import spell_point
+from kernelexp.model.experiment import spell_point
 from kernelexp.report.charts import changes as change_charts
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Span, status, text_of
