@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from warpsim.launch import plain_name
 from warpsim.text import CONTROL as CONTROL
 from warpsim.text import printable as printable
 
@@ -28,6 +27,8 @@ def shorten_template(name: str, most: int = 160) -> str:
     """A name in C++ in at most `most` characters, without the arguments of its innermost templates
     first: `gemm<tuple<...>, half_t>`. A symbol, which is what is left of a name that no demangler
     reads, is shortened so too."""
+    from warpsim.launch import plain_name  # loads msgspec: not for --help
+
     if len(name) > most and (own := plain_name(name)) != name:
         name = f"{own}<...>"
     depth = name.count("<")
