@@ -262,6 +262,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.variant.kernel}@{self.variant.arch}: {spell_point(self.variant.axes)}"
 
     @property
+    def toolkit(self) -> str:
+        """The compiler's folder as in the paths of the files that it reads: from the root if it is
+        below it, as with an environment in the project."""
+        return store.tidy(str(self.root), self.compiler.toolkit)
+
+    @property
     def arguments(self) -> tuple[str, ...]:
         """nvcc's, but for what it is to write and for the package's headers: where these are is a
         matter of the machine, and those that are read count by their content."""

@@ -232,7 +232,7 @@ def _build_in(
         log, ok = str(refused), False
     entry, files = _look_at_inputs(plan, folder, ok)
     paths = (*entry.read, *entry.passed_over)
-    suspects = files.changed_since(paths, start_ns, plan.compiler.toolkit)
+    suspects = files.changed_since(paths, start_ns, plan.toolkit)
     if suspects and suspects != before:
         return None, suspects
     if unreadable := [path for path, sha256 in entry.read.items() if not sha256]:
@@ -277,7 +277,7 @@ def _run_steps(plan: Plan, folder: Path) -> tuple[str, str, str]:
 
 def _look_at_inputs(plan: Plan, folder: Path, ok: bool) -> tuple[CachedCompilation, Files]:
     """Returns what was compiled; the source alone, where the compiler did not list its files."""
-    root, toolkit = str(plan.root), plan.compiler.toolkit
+    root, toolkit = str(plan.root), plan.toolkit
     files = Files(plan.root)
     listed = folder / steps.DEPENDENCIES
     text = listed.read_text("utf-8", "replace") if listed.is_file() else ""
@@ -300,7 +300,7 @@ def _look_at_inputs(plan: Plan, folder: Path, ok: bool) -> tuple[CachedCompilati
 
 def _built(plan: Plan, entry: CachedCompilation) -> Arm:
     """The arm of what was compiled, with the files of the project and kernelexp's own headers."""
-    toolkit = plan.compiler.toolkit
+    toolkit = plan.toolkit
     ours: dict[str, str] = {}
     headers: dict[str, str] = {}
     for path, sha in entry.read.items():
@@ -332,7 +332,7 @@ def _earlier(plan: Plan, files: Files, preprocessed: str = "") -> CachedCompilat
         folders = _searched(plan, entry.read)
         if (
             entry.preprocessed == preprocessed
-            and store.is_unchanged(files, entry, folders, plan.compiler.toolkit)
+            and store.is_unchanged(files, entry, folders, plan.toolkit)
             and store.is_whole(store.builds(plan.root) / entry.identity)
         ):
             return entry
@@ -341,7 +341,7 @@ def _earlier(plan: Plan, files: Files, preprocessed: str = "") -> CachedCompilat
 
 def _searched(plan: Plan, read: Iterable[str]) -> tuple[str, ...]:
     flags = (*plan.flags, "-I", toolchain.INCLUDE)
-    toolkit = plan.compiler.toolkit
+    toolkit = plan.toolkit
     return store.searched(str(plan.root), read, toolkit, flags, plan.environment)
 
 
@@ -371,7 +371,7 @@ def unlisted(plan: Plan, identity: str) -> Iterator[str]:
         yield "what its sources ask the preprocessor for"
     for path in entry.read:
         is_listed = disk.own_name(plan.root, path) or _PACKAGE in path
-        if store.is_own(path, plan.compiler.toolkit) and not is_listed:
+        if store.is_own(path, plan.toolkit) and not is_listed:
             yield path
 
 

@@ -33,7 +33,7 @@ def ship(plan: Plan) -> Shipped:
     folder = store.builds(plan.root) / built.identity
     entry = next(item for item in service.entries(plan) if item.identity == built.identity)
     artefacts = {name: (folder / name).read_bytes() for name in service.left_by(plan.variant)}
-    return Shipped(arm=built, toolkit=plan.compiler.toolkit, entry=entry, artefacts=artefacts)
+    return Shipped(arm=built, toolkit=plan.toolkit, entry=entry, artefacts=artefacts)
 
 
 def receive(plan: Plan, shipped: Shipped) -> Arm:
@@ -68,7 +68,7 @@ def _at_home(plan: Plan, entry: CachedCompilation, toolkit: str) -> CachedCompil
 
     def here(path: str) -> str:
         own = path.startswith(f"{toolkit}/")
-        return plan.compiler.toolkit + path.removeprefix(toolkit) if own else path
+        return plan.toolkit + path.removeprefix(toolkit) if own else path
 
     return msgspec.structs.replace(
         entry, read={here(path): sha256 for path, sha256 in entry.read.items()}
