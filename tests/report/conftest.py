@@ -15,6 +15,7 @@ def part(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The repository with records of a few experiments, a sweep, and profiles of two kernels."""
     root = copy(tmp_path_factory.mktemp("part"), "T1", "H3", "S7", "abf04a5", "sweep-transpose")
     shutil.copytree(ROOT / "variants", root / "variants")
+    shutil.copytree(ROOT / "logs/compiled", root / "logs/compiled")
     (root / "logs/profiles").mkdir()
     for run in (
         "20261122T052206Z-c4343e1f",
