@@ -16,26 +16,11 @@ from kernelexp.judge.statistics.racing import RaceResult
 from kernelexp.model.experiment import spell
 from kernelexp.model.record import Record
 from kernelexp.model.text import printable
-from kernelexp.services.kernel_logs import Logged, LoggedExperiment, LoggedSweep
+from kernelexp.services.kernel_logs import Logged, LoggedArm, LoggedExperiment, LoggedSweep
 
 COLUMNS = (
-    "kernel",
-    "arch",
-    "section",
-    "id",
-    "title",
-    "arm",
-    "variant",
-    "date",
-    "run",
-    "provenance",
-    "device",
-    "size",
-    "l2",
-    "verdict",
-    "decision",
-    "changed_since",
-    "published_approximate",
+    *("kernel", "arch", "section"),
+    *(name for name in LoggedArm.__struct_fields__ if name != "printed"),
     *metrics.METRICS,
 )
 

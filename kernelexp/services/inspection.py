@@ -169,7 +169,7 @@ def _ptx_accesses(artefacts: Artefacts, entry: str) -> dict[Access, int] | None:
 
 
 def counts(root: Path, arm: Arm) -> InstructionCounts:
-    """The instructions of an arm that is built: what judge/instructions.py judges a gate by."""
+    """The instructions of an arm that is built: what judge/expectations.py judges a gate by."""
     assert arm.build is not None
     return _count(*_read(build.artefacts(root, arm.identity), arm.build.entry))
 

@@ -19,7 +19,7 @@ struct Synchronisation;
 struct Uses;
 class Handing;
 
-// machine/interpreter.py has the same fields in the same order.
+// machine/core/native_layout.py has the same fields in the same order.
 
 // A register or any other operand, of all warps.
 struct Slot {

@@ -51,7 +51,7 @@ enum class Kind : int32_t {
 // Bits of what a tcgen05.mma says beside its shape.
 enum ProductForm { kPair = 1, kFromTensorMemory = 2 };
 
-// Why a warp did not issue; timing/stalls.py has ncu's names in the same order.
+// Why a warp did not issue; REASONS of timing/replay.py has ncu's names in the same order.
 enum Reason { kSelected, kWait, kShort, kLong, kBarrier, kGmma, kPipe, kMio, kNotSelected,
               kBranching, kLg, kReasons };
 
@@ -65,7 +65,7 @@ struct Instruction {
   int32_t extra;
 };
 
-// timing/chips.py has the same names in the same order.
+// PARAMETERS of timing/replay.py has the same names in the same order.
 struct Parameters {
   double queue_depth, global_depth, queue_interval, return_interval;
   double shared_latency, constant_interval, constant_latency;

@@ -1,8 +1,8 @@
 """Which pipes of an SM execute a SASS instruction, by the names in ncu's counters.
 
-On Hopper an H200's counters of 188 launches bear it out (docs/counters.md), and seven profiles
-in logs/profiles. Opcodes that none of these executes, and the other architectures, are where the
-documentation of Nsight Compute ("Metrics Decoder", pipelines), the CUDA Binary Utilities'
+On Hopper an H200's counters of 188 launches bear it out (warpsim/docs/counters.md), and seven
+profiles in logs/profiles. Opcodes that none of these executes, and the other architectures, are
+where the documentation of Nsight Compute ("Metrics Decoder", pipelines), the CUDA Binary Utilities'
 instruction set reference and the scheduling tables of nvdisasm have their kind.
 
 How FADD, FMUL and FFMA divide between fmaheavy and fmalite is arbitration, and not known here.

@@ -1,7 +1,7 @@
 """Possible gains in one variant, a function per rule: the issue, its figures, an estimate.
 
 A cause is listed once: ncu's own rules (advice.py) on the same cause are named with it. An estimate
-is roughly the share of the time that would be saved, bounded by the next limit (relief.py).
+is roughly the share of the time that would be saved, bounded by the next limit (opportunity.py).
 """
 
 from __future__ import annotations

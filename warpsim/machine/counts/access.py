@@ -1,11 +1,11 @@
 """What one memory instruction of a warp costs: wavefronts, sectors, tags, from its addresses.
 
-Rules (docs/counters.md, "How it counts"; an H200's counters bear them out in 230 patterns of shared
-accesses): a shared-memory bank is 4 bytes wide, there are 32. Lanes pass in phases of 32, 16 or 8
-for accesses of up to 4, 8 and 16 bytes, loads in half as many where all active lanes n and n^1, or
-n and n^2, have the same address; a phase takes as many wavefronts as the busiest bank has distinct
-words. Each wavefront of a phase beyond its first is a bank conflict. A sector is 32 aligned bytes,
-a tag 128. What LDGSTS costs is in copy_cost.py.
+Rules (warpsim/docs/counters.md, "How it counts"; an H200's counters bear them out in 230 patterns
+of shared accesses): a shared-memory bank is 4 bytes wide, there are 32. Lanes pass in phases of 32,
+16 or 8 for accesses of up to 4, 8 and 16 bytes, loads in half as many where all active lanes n and
+n^1, or n and n^2, have the same address; a phase takes as many wavefronts as the busiest bank has
+distinct words. Each wavefront of a phase beyond its first is a bank conflict. A sector is 32
+aligned bytes, a tag 128. What LDGSTS costs is in copy_cost.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What one LDGSTS of a warp costs, a copy of 4, 8 or 16 bytes per lane.
 
-The rules are ncu's on an H200, for 2,900 patterns of addresses and masks (docs/counters.md).
+The rules are ncu's on an H200, for 2,900 patterns of addresses and masks
+(warpsim/docs/counters.md).
 
 Through the L1 (cp.async.ca), lanes pass in phases as those of a store do. Two lanes of a phase get
 in each other's way where they are at the same banks of shared memory, or their sources at the same

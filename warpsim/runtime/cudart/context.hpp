@@ -32,7 +32,7 @@ cudaError_t sticky();
 // An error that only cudaGetLastError() tells of: that of a launch with <<<>>>.
 void fail_unseen(cudaError_t error, const std::string& sentence, const Frames& site);
 
-// A mistake of the program's: one of runtime/findings.py, a sentence, and where.
+// A mistake of the program's: one of runtime/reports.py, a sentence, and where.
 void report(const std::string& name, const std::string& sentence, const Frames& site);
 void report(const std::string& name, const std::string& sentence);
 

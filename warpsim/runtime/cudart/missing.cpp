@@ -1,5 +1,5 @@
-// What the functions do that the runtime does not have: cudart.py makes one of each that NVIDIA's
-// library exports.
+// What the functions do that the runtime does not have: one of each that NVIDIA's library
+// exports is made when the library is compiled.
 #include <string>
 
 #include "channel.hpp"
