@@ -32,6 +32,7 @@ IN_REGISTERS: Point = {
     "stages": 15,
 }
 KERNEL = "patch_embed_gemm_sm90a.cu"
+STAGES, TILES = "stages.cuh", "tiles_sm90a.cuh"
 MULTIPLY = "multiply_sm90a.cuh"
 EPILOGUE = "epilogue_sm90a.cuh"
 TRANSPOSED = "epilogue_transposed_sm90a.cuh"
@@ -75,15 +76,15 @@ FAULTS = (
     Fault("a buffer filled while TMA reads it", RESIDENT, EPILOGUE, READ, READ_LATER, "race"),
     Fault(
         "half of the bytes expected",
-        RESIDENT, KERNEL, "(full, Config::STAGE_BYTES)", "(full, Config::STAGE_BYTES / 2)", "race",
+        RESIDENT, STAGES, "(full, Config::STAGE_BYTES)", "(full, Config::STAGE_BYTES / 2)", "race",
     ),
     Fault(
         "an arrival too many expected",
-        RESIDENT, KERNEL, "4 * Config::READERS)", "4 * Config::READERS + 1)", "hang",
+        RESIDENT, TILES, "4 * Config::READERS)", "4 * Config::READERS + 1)", "hang",
     ),
     Fault(
         "one warpgroup's arrivals for three",
-        IN_REGISTERS, KERNEL, "4 * Config::READERS)", "4)", "overwritten-in-use",
+        IN_REGISTERS, TILES, "4 * Config::READERS)", "4)", "overwritten-in-use",
     ),
     Fault(
         "a store before all warps have staged",
